@@ -29,11 +29,11 @@ pub struct Call<T> {
     client: Option<Client>,
     id: Id,
     options: CallOptions,
-    step: Step,
+    step: CallStep,
     result: PhantomData<fn() -> T>,
 }
 
-enum Step {
+enum CallStep {
     /// Not sent yet.
     New(Result<Vec<u8>, Error>),
     Sent(oneshot::Receiver<Settlement>),
@@ -43,14 +43,14 @@ enum Step {
 impl<T> Call<T> {
     pub(crate) fn new(peer: Peer, id: Id, message: Result<Vec<u8>, Error>) -> Self {
         let options = CallOptions { timeout: peer.shared().profile.call_timeout, progress: None };
-        let (peer, client, step) = (Some(peer), None, Step::New(message));
+        let (peer, client, step) = (Some(peer), None, CallStep::New(message));
         Call { peer, client, id, options, step, result: PhantomData }
     }
 
     /// A call that fails, as there is no connection.
     pub(crate) fn refused(client: Client, error: Error) -> Self {
         let options = CallOptions { timeout: None, progress: None };
-        let (peer, client, step) = (None, Some(client), Step::New(Err(error)));
+        let (peer, client, step) = (None, Some(client), CallStep::New(Err(error)));
         Call { peer, client, id: Id::NULL, options, step, result: PhantomData }
     }
 
@@ -85,34 +85,34 @@ impl<T> Call<T> {
         &self.id
     }
 
-    fn send(&self, message: Vec<u8>) -> Result<Step, Error> {
+    fn send(&self, message: Vec<u8>) -> Result<CallStep, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = Caller::new();
         let shared = peer.shared();
         shared.check_two_way()?;
         let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
         called.map_err(|kind| shared.rejection(kind))?;
-        Ok(Step::Sent(answer))
+        Ok(CallStep::Sent(answer))
     }
 
     /// Ready with the raw result, or why there is none.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Settlement> {
         loop {
             let next = match &mut self.step {
-                Step::Sent(answer) => {
+                CallStep::Sent(answer) => {
                     let answer = ready!(Pin::new(answer).poll(cx));
-                    self.step = Step::Over;
+                    self.step = CallStep::Over;
                     // The driver may be gone, and could not even say so.
                     return Poll::Ready(answer.unwrap_or_else(|_| Err(self.closed_error())));
                 }
-                Step::New(_) => match std::mem::replace(&mut self.step, Step::Over) {
-                    Step::New(Ok(message)) => self.send(message),
-                    Step::New(Err(error)) => Err(error),
+                CallStep::New(_) => match std::mem::replace(&mut self.step, CallStep::Over) {
+                    CallStep::New(Ok(message)) => self.send(message),
+                    CallStep::New(Err(error)) => Err(error),
                     _ => return Poll::Pending,
                 },
                 // Polled again after it was ready: a mistake of the caller's, and no reason to
                 // panic.
-                Step::Over => return Poll::Pending,
+                CallStep::Over => return Poll::Pending,
             };
             match next {
                 Ok(step) => self.step = step,
@@ -155,7 +155,7 @@ fn read<T: DeserializeOwned>(result: &str) -> Result<T, Error> {
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
-        if let Step::Sent(answer) = &mut self.step {
+        if let CallStep::Sent(answer) = &mut self.step {
             // One that is answered already has nothing to cancel.
             answer.close();
             if answer.try_recv().is_err()

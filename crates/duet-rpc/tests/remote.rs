@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use duet_rpc::transport::{Address, Connector, Gate, Inbox, Listener, TransportKind, memory};
+use duet_rpc::transport::{
+    AccessPolicy, Address, Connector, Inbox, Listener, TransportKind, memory,
+};
 use duet_rpc::{Context, Failure, Hub, Identity, Peer, Profile, Remote, Router};
 
 /// What a handler knows of its caller: the IP address, and the identity as text.
@@ -36,13 +38,13 @@ fn show(identity: &Identity) -> String {
     }
 }
 
-fn gate() -> Gate {
-    Gate::default().token("n0name").named_token("ada", "s3cret").named_token("bob", "0ther")
+fn access() -> AccessPolicy {
+    AccessPolicy::default().token("n0name").named_token("ada", "s3cret").named_token("bob", "0ther")
 }
 
 /// Serves the router at this URL, and says where.
 fn serve(url: &str) -> (Hub, Address) {
-    let listener = Listener::bind(url).expect("it listens").gate(gate());
+    let listener = Listener::bind(url).expect("it listens").access(access());
     let address = listener.address().clone();
     let hub = Hub::builder().profile(Profile::agent()).router(router()).build();
     tokio::spawn(hub.clone().serve(listener));
@@ -149,7 +151,7 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
         keep.lock().expect("no panic").push(cx);
         async { Ok::<_, Failure>(()) }
     });
-    let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").gate(gate());
+    let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").access(access());
     let Address::Http(place, _) = listener.address().clone() else { panic!("{listener:?}") };
     let hub = Hub::builder().profile(Profile::agent()).router(router).build();
     tokio::spawn(hub.clone().serve(listener));

@@ -41,10 +41,10 @@ const MOST_ENDED: usize = 4 * 1024 * 1024;
 /// ```
 pub struct EventStream {
     shared: Arc<Shared>,
-    stream: Arc<Stream>,
+    stream: Arc<TopicStream>,
 }
 
-pub(super) struct Stream {
+pub(super) struct TopicStream {
     pub(super) method: Box<str>,
     topic: Box<str>,
     queue: Mutex<EventQueue<Box<RawValue>>>,
@@ -53,7 +53,7 @@ pub(super) struct Stream {
 impl EventStream {
     pub(crate) fn new(shared: Arc<Shared>, method: &str, topic: &str) -> Self {
         let queue = Mutex::new(EventQueue::new(MOST_EVENTS, MOST_BYTES));
-        let stream = Arc::new(Stream { method: method.into(), topic: topic.into(), queue });
+        let stream = Arc::new(TopicStream { method: method.into(), topic: topic.into(), queue });
         if shared.check_two_way().is_ok() {
             shared.streams.add(Arc::clone(&stream));
         }
@@ -139,7 +139,7 @@ impl Drop for EventStream {
     }
 }
 
-impl Stream {
+impl TopicStream {
     /// The memory of a stream that holds events.
     fn cost(&self) -> usize {
         let queue = self.queue();
@@ -176,14 +176,14 @@ pub(super) struct Streams(Mutex<StreamList>);
 
 #[derive(Default)]
 struct StreamList {
-    streams: Vec<Arc<Stream>>,
+    streams: Vec<Arc<TopicStream>>,
     /// The memory of streams that ended with events in them, since it was counted the last time.
     ended_bytes: usize,
     is_closed: bool,
 }
 
 impl Streams {
-    fn add(&self, stream: Arc<Stream>) {
+    fn add(&self, stream: Arc<TopicStream>) {
         let mut list = lock(&self.0);
         if list.is_closed {
             return;
@@ -206,7 +206,7 @@ impl Streams {
     }
 
     /// The streams that are still in use.
-    pub(super) fn in_use(&self) -> Vec<Arc<Stream>> {
+    pub(super) fn in_use(&self) -> Vec<Arc<TopicStream>> {
         let mut list = lock(&self.0);
         list.forget_unused();
         list.streams.clone()
@@ -228,7 +228,7 @@ impl StreamList {
     /// Forgets the oldest of the streams that have ended, until the rest takes half of what it may: then
     /// there is nothing to do for a while.
     fn forget_oldest(&mut self) {
-        let is_ended = |stream: &&Arc<Stream>| Arc::strong_count(stream) == 1;
+        let is_ended = |stream: &&Arc<TopicStream>| Arc::strong_count(stream) == 1;
         let mut bytes: usize = self.streams.iter().filter(is_ended).map(|it| it.cost()).sum();
         self.ended_bytes = bytes.min(MOST_ENDED / 2);
         if bytes <= MOST_ENDED {

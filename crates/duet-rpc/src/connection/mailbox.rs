@@ -62,7 +62,7 @@ impl Command {
 }
 
 pub(crate) struct Mailbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<MailboxState>,
     has_commands: AtomicBool,
     /// Whether messages wait for room.
     has_queued: AtomicBool,
@@ -80,7 +80,7 @@ pub(crate) struct Mailbox {
 }
 
 #[derive(Default)]
-struct Inner {
+struct MailboxState {
     commands: Vec<Command>,
     queue: SendQueue,
     /// The bytes of the commands and in the outbox.
@@ -218,22 +218,22 @@ impl Mailbox {
         inner.is_closed || inner.outgoing < self.most_bytes
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, Inner>, ErrorKind> {
+    fn open(&self) -> Result<MutexGuard<'_, MailboxState>, ErrorKind> {
         let inner = lock(&self.inner);
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
     /// Whether a message can be sent now. A message that comes while others wait stands behind them.
-    fn has_room(&self, inner: &Inner) -> bool {
+    fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
 
-    fn queue(&self, inner: &mut Inner, queued: Queued, deadline: Option<Instant>) -> Ticket {
+    fn queue(&self, inner: &mut MailboxState, queued: Queued, deadline: Option<Instant>) -> Ticket {
         self.has_queued.store(true, Ordering::Release);
         inner.queue.push(queued, deadline)
     }
 
-    fn deliver(&self, mut inner: MutexGuard<'_, Inner>, command: Command) {
+    fn deliver(&self, mut inner: MutexGuard<'_, MailboxState>, command: Command) {
         let bytes = command.size();
         if bytes > 0 {
             inner.outgoing += bytes;
@@ -337,7 +337,7 @@ impl Mailbox {
     }
 }
 
-fn wake_driver(mut inner: MutexGuard<'_, Inner>) {
+fn wake_driver(mut inner: MutexGuard<'_, MailboxState>) {
     let driver = inner.driver.take();
     drop(inner);
     if let Some(driver) = driver {

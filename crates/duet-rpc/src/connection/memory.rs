@@ -156,7 +156,7 @@ impl Budget {
         // The semaphore is never closed.
         let _first = self.queue_of(size).acquire().await.ok();
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
-        let _waiter = Place::take(&self.waiters);
+        let _waiter = Waiter::take(&self.waiters);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -207,16 +207,16 @@ impl Budget {
 }
 
 /// Counts one waiter until it is dropped.
-struct Place<'a>(&'a AtomicUsize);
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> Waiter<'a> {
     fn take(waiters: &'a AtomicUsize) -> Self {
         waiters.fetch_add(1, Ordering::SeqCst);
-        Place(waiters)
+        Waiter(waiters)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

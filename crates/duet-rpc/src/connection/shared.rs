@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ConnectionCounts,
     /// Whether the answers to batches hold so much that no more of their requests should begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
@@ -53,7 +53,7 @@ pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
 
 /// Figures of a connection, for [`Peer::stats`](crate::Peer::stats).
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct ConnectionCounts {
     pub(crate) pending_calls: AtomicUsize,
     pub(crate) running: AtomicUsize,
     pub(crate) waiting: AtomicUsize,
@@ -87,7 +87,7 @@ impl Shared {
             budget,
             streams: Streams::default(),
             subscriptions: Subscriptions::default(),
-            counts: Counts::default(),
+            counts: ConnectionCounts::default(),
             is_full_of_batches: AtomicBool::new(false),
             uncorrelated_error: SetOnce::new(),
             unusable: SetOnce::new(),

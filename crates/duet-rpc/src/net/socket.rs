@@ -23,7 +23,7 @@ use crate::transport::{
 const AT_ONCE: usize = 64 * 1024;
 
 /// How long a remote that was told good-bye may take to hear it.
-const FAREWELL: Duration = Duration::from_millis(25);
+const SHUTDOWN_TIME: Duration = Duration::from_millis(25);
 
 /// How long one that still sends what nobody wants may take to hear why.
 #[cfg(any(feature = "http", feature = "websocket"))]
@@ -45,17 +45,17 @@ const LINGER: Duration = Duration::from_millis(500);
 /// # }
 /// ```
 pub struct Socket {
-    stream: Kind,
+    stream: SocketStream,
     /// How much was written since others had their turn.
     written: usize,
     /// Watches for the end while nothing is read.
     #[cfg(unix)]
-    watch: Option<gone::Watch>,
+    watch: Option<hang_up::HangUpWatch>,
     /// Runs while the remote has time to hear our last words.
     linger: Option<Pin<Box<Sleep>>>,
 }
 
-enum Kind {
+enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
@@ -65,9 +65,9 @@ enum Kind {
 macro_rules! on_either {
     ($socket:expr, $stream:ident => $does:expr) => {
         match &mut $socket.stream {
-            Kind::Tcp($stream) => $does,
+            SocketStream::Tcp($stream) => $does,
             #[cfg(unix)]
-            Kind::Unix($stream) => $does,
+            SocketStream::Unix($stream) => $does,
         }
     };
 }
@@ -80,16 +80,16 @@ impl Socket {
         let _ = stream.set_nodelay(true);
         #[cfg(unix)]
         keep_alive(&stream);
-        Self::new(Kind::Tcp(stream))
+        Self::new(SocketStream::Tcp(stream))
     }
 
     /// A connection through a Unix socket.
     #[cfg(unix)]
     pub fn unix(stream: UnixStream) -> Self {
-        Self::new(Kind::Unix(stream))
+        Self::new(SocketStream::Unix(stream))
     }
 
-    fn new(stream: Kind) -> Self {
+    fn new(stream: SocketStream) -> Self {
         Socket {
             stream,
             written: 0,
@@ -210,7 +210,7 @@ impl Socket {
     #[cfg(unix)]
     pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.watch.is_none() {
-            self.watch = on_either!(self, stream => gone::Watch::new(&*stream)).ok();
+            self.watch = on_either!(self, stream => hang_up::HangUpWatch::new(&*stream)).ok();
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),
@@ -227,8 +227,8 @@ impl Socket {
 
     /// Says that nothing more comes from here, and gives the remote a moment to hear it. To close
     /// while it still sends would reset the connection, and it might lose our last words.
-    pub(crate) fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_leave(cx, FAREWELL)
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_leave(cx, SHUTDOWN_TIME)
     }
 
     /// The same for a remote that is in the middle of sending what was refused: that takes longer.
@@ -277,7 +277,7 @@ fn keep_alive(stream: &TcpStream) {
 /// Watches for the end of what the remote sends, with a registration of its own: the one for reading
 /// says only that there is something to read, and as long as nobody reads it says nothing more.
 #[cfg(unix)]
-mod gone {
+mod hang_up {
     use std::io;
     use std::os::fd::{AsFd, OwnedFd};
     use std::task::{Context, Poll};
@@ -287,11 +287,11 @@ mod gone {
 
     use crate::transport::register;
 
-    pub(super) struct Watch(AsyncFd<OwnedFd>);
+    pub(super) struct HangUpWatch(AsyncFd<OwnedFd>);
 
-    impl Watch {
+    impl HangUpWatch {
         pub(super) fn new(stream: &impl AsFd) -> io::Result<Self> {
-            register(stream.as_fd().try_clone_to_owned()?, Interest::READABLE).map(Watch)
+            register(stream.as_fd().try_clone_to_owned()?, Interest::READABLE).map(HangUpWatch)
         }
 
         pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
@@ -340,7 +340,7 @@ impl Transport for Socket {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        self.poll_farewell(cx).map(|()| ExitReport::default())
+        self.poll_shutdown(cx).map(|()| ExitReport::default())
     }
 }
 

@@ -18,7 +18,7 @@ use crate::threads;
 const LOOKS_AFTER: u32 = 8;
 
 /// Threads that are started when they are needed, and end when this is shut down.
-pub(super) struct Pool {
+pub(super) struct ConnectionThreads {
     name: &'static str,
     most: usize,
     workers: Mutex<Vec<Worker>>,
@@ -31,9 +31,9 @@ struct Worker {
     _life: oneshot::Sender<()>,
 }
 
-impl Pool {
+impl ConnectionThreads {
     pub(super) fn new(name: &'static str, most: usize) -> Self {
-        Pool { name, most, workers: Mutex::default() }
+        ConnectionThreads { name, most, workers: Mutex::default() }
     }
 
     /// A thread that has nothing to do, or if there is none and no more may be started, the one that
@@ -102,11 +102,11 @@ mod tests {
 
     use tokio::runtime::Builder;
 
-    use super::Pool;
+    use super::ConnectionThreads;
 
     #[test]
     fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
-        let threads = Pool::new("test", 3);
+        let threads = ConnectionThreads::new("test", 3);
         let (tell, told) = channel();
         let mut releases = Vec::new();
         for number in 0..5 {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_idle_is_used_again() {
-        let threads = Pool::new("test", 100);
+        let threads = ConnectionThreads::new("test", 100);
         let here = Builder::new_current_thread().build().expect("a runtime");
         let mut ids = HashSet::new();
         for _ in 0..100 {

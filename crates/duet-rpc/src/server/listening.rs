@@ -10,8 +10,8 @@ use std::thread;
 
 use rustix::process::{Resource, Rlimit};
 
-use super::connection_threads::Pool;
-use super::shutdown::Watch;
+use super::connection_threads::ConnectionThreads;
+use super::shutdown::ShutdownWatch;
 use super::watchdog::CountsFrom;
 use super::{Server, cannot_start, watch_parent};
 use crate::connection::closing::FORCED_EXIT;
@@ -28,12 +28,12 @@ const RESERVE: usize = 32;
 impl Server {
     pub(super) async fn run_listening(
         self,
-        watch: &Watch,
+        watch: &ShutdownWatch,
         workers: Option<Arc<WorkerPool>>,
     ) -> Result<(), Error> {
         let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let pool = Arc::new(Pool::new("duet-rpc connections", processors));
+        let pool = Arc::new(ConnectionThreads::new("duet-rpc connections", processors));
         let hub = self.hub(processors, &pool, workers);
         let removers: Vec<_> = self.listeners.iter().filter_map(Listener::remover).collect();
         watch.clean_up_with(move || removers.iter().for_each(|remove| remove()));
@@ -61,7 +61,7 @@ impl Server {
         let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
         hub.stopping().await;
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
-        watch.calls.log();
+        watch.triggers.log();
         let mut ended = Ok(());
         // Who has stopped to listen removes its socket's file.
         for listener in serving {
@@ -75,7 +75,12 @@ impl Server {
         })
     }
 
-    fn hub(&self, processors: usize, pool: &Arc<Pool>, workers: Option<Arc<WorkerPool>>) -> Hub {
+    fn hub(
+        &self,
+        processors: usize,
+        pool: &Arc<ConnectionThreads>,
+        workers: Option<Arc<WorkerPool>>,
+    ) -> Hub {
         let mut hub = Hub::builder().profile(self.profile).router(self.router.clone());
         if let Some(one_way) = &self.one_way {
             hub = hub.one_way(one_way.clone());

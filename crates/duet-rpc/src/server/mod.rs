@@ -38,11 +38,11 @@ use crate::router::Router;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
 use crate::threads;
-use exit_hook::{LastAct, once, run_within};
-use shutdown::Watch;
+use exit_hook::{ExitHook, once, run_within};
+use shutdown::ShutdownWatch;
 use watchdog::CountsFrom;
 pub use watchdog::{Parent, is_ignored as is_signal_ignored};
-use watched_stdio::Watched;
+use watched_stdio::WatchedStdio;
 
 const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their thread, so they cannot run \
     inside a current-thread tokio runtime; call them from a plain `fn main`, after `block_on` of what \
@@ -110,7 +110,7 @@ pub struct Server {
     /// The process to end with, or that there is none to be seen.
     parent: Option<Option<Parent>>,
     on_connect: Option<OnConnect>,
-    before_exit: Option<LastAct>,
+    before_exit: Option<ExitHook>,
 }
 
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
@@ -239,8 +239,8 @@ impl Server {
     /// Called when all is done, to write out logs and the like. It is given half a second, and
     /// less if the time is over; what takes longer is cut off. It may be called on any thread.
     #[must_use]
-    pub fn before_exit(mut self, last_act: impl Fn() + Send + Sync + 'static) -> Self {
-        self.before_exit = Some(Arc::new(last_act));
+    pub fn before_exit(mut self, exit_hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.before_exit = Some(Arc::new(exit_hook));
         self
     }
 
@@ -268,8 +268,8 @@ impl Server {
     /// Serves on this thread.
     fn run_here(self) -> Result<(), Error> {
         panic_guard::silence_hook();
-        let last_act = self.before_exit.clone().map(once);
-        let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
+        let exit_hook = self.before_exit.clone().map(once);
+        let watch = ShutdownWatch::start(exit_hook.clone()).map_err(cannot_start)?;
         // It panics where it should fail, if there are too many open files for it.
         let runtime = panic_guard::catch(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
@@ -295,18 +295,18 @@ impl Server {
         });
         let ended = ended.and_then(|ended| ended);
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, i32::from(ended.is_err()));
-        if let Some(last_act) = last_act
-            && !run_within(EXIT_HOOK, Arc::clone(&last_act))
+        if let Some(exit_hook) = exit_hook
+            && !run_within(EXIT_HOOK, Arc::clone(&exit_hook))
         {
             // It is done here then, and the watchdog sees to it that it comes to an end.
-            let _ = panic_guard::catch(|| last_act());
+            let _ = panic_guard::catch(|| exit_hook());
         }
         ended
     }
 
     async fn run_inside(
         self,
-        watch: &Watch,
+        watch: &ShutdownWatch,
         workers: Option<Arc<WorkerPool>>,
     ) -> Result<(), Error> {
         let stdio = Stdio::take().map_err(cannot_start)?;
@@ -322,8 +322,8 @@ impl Server {
         }
         // Without further threads, everything runs on this one.
         let handoff = stdio.handoff().filter(|_| self.threads > 0);
-        let farewell_is_due = Arc::new(AtomicBool::new(false));
-        let transport = Watched::new(stdio, watch, &farewell_is_due);
+        let must_linger = Arc::new(AtomicBool::new(false));
+        let transport = WatchedStdio::new(stdio, watch, &must_linger);
         let (peer, mut driver) =
             Peer::builder(transport).profile(self.profile).router(self.router).build();
         driver.use_pool(workers);
@@ -331,12 +331,12 @@ impl Server {
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {
                 // A message that asked for it has a client that reads the answer.
-                farewell_is_due.store(true, Ordering::Relaxed);
+                must_linger.store(true, Ordering::Relaxed);
                 tracing::info!("asked to shut down, shutting down gracefully");
             }
             alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
         }));
-        watch.close_on_call(&peer);
+        watch.close_on_trigger(&peer);
         watch_parent(self.parent, watch);
         if let Some(on_connect) = self.on_connect {
             panic_guard::catch(|| on_connect(&peer))?;
@@ -346,9 +346,9 @@ impl Server {
             None => driver.await,
         };
         // With nothing to wait for, the connection may have closed before anybody saw it close.
-        watch.calls.log();
+        watch.triggers.log();
         judge(&disconnect)?;
-        match watch.calls.is_unread() {
+        match watch.triggers.is_unread() {
             false => Ok(()),
             true => {
                 let cause = "nobody reads stdout any more";
@@ -365,7 +365,7 @@ impl Default for Server {
     }
 }
 
-fn watch_parent(parent: Option<Option<Parent>>, watch: &Watch) {
+fn watch_parent(parent: Option<Option<Parent>>, watch: &ShutdownWatch) {
     match parent {
         Some(Some(parent)) => watch.alarm.watch_parent(parent),
         Some(None) => tracing::warn!("there is no parent process to be watched"),

@@ -15,8 +15,8 @@ use std::thread;
 
 use tokio::sync::Notify;
 
-use super::exit_hook::{LastAct, run_within};
-use super::watchdog::{Alarm, Call, CountsFrom, Watchdog};
+use super::exit_hook::{ExitHook, run_within};
+use super::watchdog::{Alarm, CountsFrom, ShutdownTrigger, Watchdog};
 use crate::connection::closing::{
     FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
 };
@@ -29,9 +29,9 @@ use crate::threads;
 type CleanUp = Box<dyn Fn() + Send + Sync>;
 
 /// The watchdog, and what it has to do with the connection.
-pub(super) struct Watch {
+pub(super) struct ShutdownWatch {
     pub(super) alarm: Alarm,
-    pub(super) calls: Arc<Calls>,
+    pub(super) triggers: Arc<Triggers>,
     clean_up: Arc<OnceLock<CleanUp>>,
     /// Ends with this.
     _watchdog: Watchdog,
@@ -39,11 +39,11 @@ pub(super) struct Watch {
 
 /// What asks the process to end: it may come before there is a connection to close.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(super) struct Triggers {
     /// Begins to close what is to be closed.
     close: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// The first that is not the end of stdin.
-    first: OnceLock<Call>,
+    first: OnceLock<ShutdownTrigger>,
     is_logged: AtomicBool,
     input_has_ended: AtomicBool,
     end_is_logged: AtomicBool,
@@ -53,14 +53,14 @@ pub(super) struct Calls {
     is_unread: AtomicBool,
 }
 
-impl Calls {
+impl Triggers {
     /// Logs what has come, each once.
     pub(super) fn log(&self) {
         if self.input_has_ended.load(Ordering::Relaxed) {
-            log_once(Call::InputEnded, &self.end_is_logged);
+            log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
         }
-        if let Some(call) = self.first.get() {
-            log_once(*call, &self.is_logged);
+        if let Some(trigger) = self.first.get() {
+            log_once(*trigger, &self.is_logged);
         }
     }
 
@@ -71,23 +71,23 @@ impl Calls {
 
     pub(super) fn handle_end(&self) {
         self.input_has_ended.store(true, Ordering::Relaxed);
-        log_once(Call::InputEnded, &self.end_is_logged);
+        log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
     }
 }
 
-fn log_once(call: Call, is_logged: &AtomicBool) {
+fn log_once(trigger: ShutdownTrigger, is_logged: &AtomicBool) {
     if !is_logged.swap(true, Ordering::Relaxed) {
-        tracing::info!("{call}, shutting down gracefully");
+        tracing::info!("{trigger}, shutting down gracefully");
     }
 }
 
 /// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
 /// writes a log may block.
-fn log_if_stuck(calls: &Arc<Calls>) {
-    let calls = Arc::clone(calls);
+fn log_if_stuck(triggers: &Arc<Triggers>) {
+    let triggers = Arc::clone(triggers);
     let log = move || {
         thread::sleep(LOG_IF_STUCK);
-        let _ = panic_guard::catch(|| calls.log());
+        let _ = panic_guard::catch(|| triggers.log());
     };
     // Without a thread it is not told, and no worse.
     let _ = threads::spawn("duet-rpc last words", log);
@@ -104,28 +104,31 @@ fn end_programs_in_time() {
     let _ = threads::spawn("duet-rpc programs", end);
 }
 
-impl Watch {
-    pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
-        let (calls, clean_up) = (Arc::<Calls>::default(), Arc::<OnceLock<CleanUp>>::default());
-        let (heard, to_clean_up) = (Arc::clone(&calls), Arc::clone(&clean_up));
-        let on_call = move |call, alarm: &Alarm| {
-            let is_new = match call {
+impl ShutdownWatch {
+    pub(super) fn start(exit_hook: Option<ExitHook>) -> io::Result<Self> {
+        let (triggers, clean_up) =
+            (Arc::<Triggers>::default(), Arc::<OnceLock<CleanUp>>::default());
+        let (heard, to_clean_up) = (Arc::clone(&triggers), Arc::clone(&clean_up));
+        let on_trigger = move |trigger, alarm: &Alarm| {
+            let is_new = match trigger {
                 // What came before it is worked on; the connection will see it for itself.
-                Call::InputEnded => {
+                ShutdownTrigger::InputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
                     !heard.input_has_ended.swap(true, Ordering::Relaxed)
                 }
                 // A client that exits closes both, and its stdin counts.
-                Call::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => false,
-                Call::OutputEnded => {
+                ShutdownTrigger::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => {
+                    false
+                }
+                ShutdownTrigger::OutputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 1);
                     heard.output_ended.notify_one();
                     false
                 }
-                Call::Signal(_) | Call::ParentEnded => {
+                ShutdownTrigger::Signal(_) | ShutdownTrigger::ParentEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
                     end_programs_in_time();
-                    let is_new = heard.first.set(call).is_ok();
+                    let is_new = heard.first.set(trigger).is_ok();
                     if let Some(close) = heard.close.get() {
                         close();
                     }
@@ -136,18 +139,18 @@ impl Watch {
                 log_if_stuck(&heard);
             }
         };
-        let last_rites = move || {
+        let before_forced_exit = move || {
             if let Some(clean_up) = to_clean_up.get() {
                 clean_up();
             }
             run_within(LAST_MOMENT, Arc::new(|| at_exit::kill_all(LAST_MOMENT)));
             at_exit::kill_groups();
-            if let Some(last_act) = &last_act {
-                run_within(LAST_MOMENT, Arc::clone(last_act));
+            if let Some(exit_hook) = &exit_hook {
+                run_within(LAST_MOMENT, Arc::clone(exit_hook));
             }
         };
-        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
-        Ok(Watch { alarm: watchdog.alarm(), calls, clean_up, _watchdog: watchdog })
+        let watchdog = Watchdog::start(Box::new(on_trigger), Box::new(before_forced_exit))?;
+        Ok(ShutdownWatch { alarm: watchdog.alarm(), triggers, clean_up, _watchdog: watchdog })
     }
 
     /// Has this done before the process is ended by force.
@@ -157,30 +160,30 @@ impl Watch {
 
     /// Has this done when a call comes, or now if one has come already.
     pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
-        let _ = self.calls.close.set(Box::new(close));
-        if self.calls.first.get().is_some()
-            && let Some(close) = self.calls.close.get()
+        let _ = self.triggers.close.set(Box::new(close));
+        if self.triggers.first.get().is_some()
+            && let Some(close) = self.triggers.close.get()
         {
             close();
         }
     }
 
-    pub(super) fn close_on_call(&self, peer: &Peer) {
+    pub(super) fn close_on_trigger(&self, peer: &Peer) {
         let to_close = peer.clone();
         self.close_with(move || to_close.begin_close(None));
-        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
+        let (triggers, mut state) = (Arc::clone(&self.triggers), peer.watch());
         tokio::spawn(async move {
             // Whatever closes the connection shows in its state.
             let _ = state.wait_for(|state| !state.is_open()).await;
-            calls.log();
+            triggers.log();
         });
-        let (calls, to_close) = (Arc::clone(&self.calls), peer.clone());
+        let (triggers, to_close) = (Arc::clone(&self.triggers), peer.clone());
         tokio::spawn(async move {
-            calls.output_ended.notified().await;
+            triggers.output_ended.notified().await;
             // Which end a client closes first, when it exits, is chance.
             tokio::time::sleep(STDIN_FOLLOWS).await;
-            if !calls.input_has_ended.load(Ordering::Relaxed) {
-                calls.is_unread.store(true, Ordering::Relaxed);
+            if !triggers.input_has_ended.load(Ordering::Relaxed) {
+                triggers.is_unread.store(true, Ordering::Relaxed);
                 to_close.begin_close(None);
             }
         });

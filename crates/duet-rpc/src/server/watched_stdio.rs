@@ -8,30 +8,30 @@ use std::task::{Context, Poll};
 
 use tokio::time::Sleep;
 
-use super::shutdown::{Calls, Watch};
+use super::shutdown::{ShutdownWatch, Triggers};
 use super::watchdog::{Alarm, CountsFrom};
 use crate::connection::closing::{FORCED_EXIT, LINGER};
 use crate::stdio::Stdio;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
 /// Stdin and stdout, with the watchdog told of what happens on them.
-pub(super) struct Watched {
+pub(super) struct WatchedStdio {
     stdio: Stdio,
     alarm: Alarm,
-    calls: Arc<Calls>,
+    triggers: Arc<Triggers>,
     /// Whether the client is to be given a moment to read the last answer.
-    farewell_is_due: Arc<AtomicBool>,
+    must_linger: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
 }
 
-impl Watched {
-    pub(super) fn new(stdio: Stdio, watch: &Watch, farewell_is_due: &Arc<AtomicBool>) -> Self {
-        Watched {
+impl WatchedStdio {
+    pub(super) fn new(stdio: Stdio, watch: &ShutdownWatch, must_linger: &Arc<AtomicBool>) -> Self {
+        WatchedStdio {
             stdio,
             alarm: watch.alarm.clone(),
-            calls: Arc::clone(&watch.calls),
-            farewell_is_due: Arc::clone(farewell_is_due),
+            triggers: Arc::clone(&watch.triggers),
+            must_linger: Arc::clone(must_linger),
             linger: None,
             has_ended: false,
         }
@@ -40,12 +40,12 @@ impl Watched {
     fn handle_end(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
-            self.calls.handle_end();
+            self.triggers.handle_end();
         }
     }
 }
 
-impl Transport for Watched {
+impl Transport for WatchedStdio {
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -76,7 +76,7 @@ impl Transport for Watched {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        if self.farewell_is_due.load(Ordering::Relaxed) && !self.has_ended {
+        if self.must_linger.load(Ordering::Relaxed) && !self.has_ended {
             let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
             let is_over = linger.as_mut().poll(cx).is_ready();
             if !is_over && self.stdio.poll_remote_closed(cx).is_pending() {

@@ -32,7 +32,7 @@ const SEND: SendFlags = SendFlags::DONTWAIT;
 #[derive(Debug)]
 pub(super) struct Descriptor {
     fd: OwnedFd,
-    kind: Kind,
+    kind: DescriptorKind,
     /// Whether what was written at once is read at once: then a short read does not mean that
     /// all has been read.
     has_packets: bool,
@@ -45,7 +45,7 @@ pub(super) struct Descriptor {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DescriptorKind {
     Pipe,
     Socket,
     /// A file, a terminal, a directory: whatever cannot be waited for, or not without changing
@@ -64,7 +64,7 @@ impl Descriptor {
                 // Each call says for itself that it must not wait.
                 Ok(Descriptor {
                     fd,
-                    kind: Kind::Socket,
+                    kind: DescriptorKind::Socket,
                     has_packets,
                     was_blocking: false,
                     most_at_once,
@@ -80,7 +80,7 @@ impl Descriptor {
         let most_at_once = if fd.is_terminal() { TERMINAL_BYTES } else { usize::MAX };
         Descriptor {
             fd,
-            kind: Kind::Other,
+            kind: DescriptorKind::Other,
             has_packets: true,
             was_blocking: false,
             most_at_once,
@@ -95,7 +95,7 @@ impl Descriptor {
         if let Some(fd) = reopen(&fd, flags) {
             return Ok(Descriptor {
                 fd,
-                kind: Kind::Pipe,
+                kind: DescriptorKind::Pipe,
                 has_packets,
                 was_blocking: false,
                 most_at_once,
@@ -107,13 +107,20 @@ impl Descriptor {
             rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
         }
         let is_wide = AtomicBool::new(false);
-        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking, most_at_once, is_wide })
+        Ok(Descriptor {
+            fd,
+            kind: DescriptorKind::Pipe,
+            has_packets,
+            was_blocking,
+            most_at_once,
+            is_wide,
+        })
     }
 
     /// So many bytes of one message wait on one side of it. If that is much, it is made to hold more;
     /// `true` if that was done now.
     pub(super) fn note_waiting(&self, bytes: usize) -> bool {
-        let is_large = bytes >= LARGE && self.kind == Kind::Pipe;
+        let is_large = bytes >= LARGE && self.kind == DescriptorKind::Pipe;
         let widens = is_large && !self.is_wide.swap(true, Ordering::Relaxed);
         if widens {
             enlarge(&self.fd);
@@ -123,7 +130,7 @@ impl Descriptor {
 
     /// Whether the runtime can wait for it, and no call waits by itself.
     pub(super) fn can_be_polled(&self) -> bool {
-        self.kind != Kind::Other
+        self.kind != DescriptorKind::Other
     }
 
     /// Whether it is a terminal, or was one: one whose other side is gone does not say so any more.
@@ -142,20 +149,22 @@ impl Descriptor {
     /// Appends to the space, up to its capacity, what is there to be read.
     pub(super) fn read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
-            Kind::Socket => {
+            DescriptorKind::Socket => {
                 let received =
                     rustix::net::recv(&self.fd, spare_capacity(space), RecvFlags::DONTWAIT);
                 received.map(|(_, count)| count)
             }
-            Kind::Pipe | Kind::Other => rustix::io::read(&self.fd, spare_capacity(space)),
+            DescriptorKind::Pipe | DescriptorKind::Other => {
+                rustix::io::read(&self.fd, spare_capacity(space))
+            }
         })
     }
 
     /// Writes as much as there is room for.
     pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
-            Kind::Socket => rustix::net::send(&self.fd, bytes, SEND),
-            Kind::Pipe | Kind::Other => rustix::io::write(&self.fd, bytes),
+            DescriptorKind::Socket => rustix::net::send(&self.fd, bytes, SEND),
+            DescriptorKind::Pipe | DescriptorKind::Other => rustix::io::write(&self.fd, bytes),
         })
     }
 
@@ -167,9 +176,9 @@ impl Descriptor {
     /// How many bytes have been written that nobody has read yet, where that can be known.
     pub(super) fn unread(&self) -> Option<u64> {
         match self.kind {
-            Kind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
+            DescriptorKind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
             // There it would be what we have not read ourselves.
-            Kind::Socket | Kind::Other => None,
+            DescriptorKind::Socket | DescriptorKind::Other => None,
         }
     }
 
@@ -180,7 +189,7 @@ impl Descriptor {
             return None;
         }
         match self.kind {
-            Kind::Pipe => {
+            DescriptorKind::Pipe => {
                 // Without the flag, to open it would wait for somebody who writes.
                 let flags = rustix::fs::fcntl_getfl(&self.fd).ok()?;
                 let fd = reopen(&self.fd, flags)?;
@@ -188,8 +197,8 @@ impl Descriptor {
                 Some(fd)
             }
             // One that somebody has made non-blocking is found out when it is read.
-            Kind::Socket => self.fd.try_clone().ok(),
-            Kind::Other => None,
+            DescriptorKind::Socket => self.fd.try_clone().ok(),
+            DescriptorKind::Other => None,
         }
     }
 

@@ -46,19 +46,19 @@ const FIRST_PRIVATE: i32 = 3;
 /// ```
 pub struct Stdio {
     /// `None` once it is closed, as for `output`.
-    input: Option<Input>,
-    output: Option<Output>,
+    input: Option<StdioInput>,
+    output: Option<StdioOutput>,
     restore: Restore,
 }
 
-enum Input {
-    Polled(polled::Input),
-    Threaded(threaded::Input),
+enum StdioInput {
+    Polled(polled::StdinReader),
+    Threaded(threaded::StdinReader),
 }
 
-enum Output {
-    Polled(polled::Output),
-    Threaded(threaded::Output),
+enum StdioOutput {
+    Polled(polled::StdoutWriter),
+    Threaded(threaded::StdoutWriter),
 }
 
 impl Stdio {
@@ -94,12 +94,12 @@ impl Stdio {
         let output = Arc::new(Descriptor::new(output)?);
         let restore = Restore { input: Arc::downgrade(&input), output: Arc::downgrade(&output) };
         let input = match input.can_be_polled() {
-            true => Input::Polled(polled::Input::new(input)?),
-            false => Input::Threaded(threaded::Input::start(input)?),
+            true => StdioInput::Polled(polled::StdinReader::new(input)?),
+            false => StdioInput::Threaded(threaded::StdinReader::start(input)?),
         };
         let output = match output.can_be_polled() {
-            true => Output::Polled(polled::Output::new(output)?),
-            false => Output::Threaded(threaded::Output::start(output)?),
+            true => StdioOutput::Polled(polled::StdoutWriter::new(output)?),
+            false => StdioOutput::Threaded(threaded::StdoutWriter::start(output)?),
         };
         Ok(Stdio { input: Some(input), output: Some(output), restore })
     }
@@ -111,8 +111,8 @@ impl Stdio {
         tell: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Option<OwnedFd>> {
         match &self.input {
-            Some(Input::Polled(input)) => input.duplicate().map(Some),
-            Some(Input::Threaded(input)) => {
+            Some(StdioInput::Polled(input)) => input.duplicate().map(Some),
+            Some(StdioInput::Threaded(input)) => {
                 input.on_end(Box::new(tell));
                 Ok(None)
             }
@@ -128,8 +128,8 @@ impl Stdio {
     /// The hand-off to a thread that waits for the input, and the descriptor to wait in, if it can.
     pub(crate) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
         match &self.input {
-            Some(Input::Polled(input)) => input.handoff(),
-            Some(Input::Threaded(_)) | None => None,
+            Some(StdioInput::Polled(input)) => input.handoff(),
+            Some(StdioInput::Threaded(_)) | None => None,
         }
     }
 
@@ -149,7 +149,7 @@ fn take_descriptors() -> io::Result<Stdio> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
     let stdio = Stdio::from_fds(input, output)?;
-    hush_stdio()?;
+    redirect_stdio()?;
     Ok(stdio)
 }
 
@@ -158,13 +158,13 @@ fn take_descriptors() -> io::Result<Stdio> {
 /// goes round in circles if there is one without the other.
 pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
-    hush_stdio()?;
+    redirect_stdio()?;
     Ok(output)
 }
 
 /// From here on what anything prints goes to stderr, and what anything reads from stdin is an empty
 /// input.
-fn hush_stdio() -> io::Result<()> {
+fn redirect_stdio() -> io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
     retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
@@ -178,24 +178,24 @@ impl Transport for Stdio {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         match &mut self.input {
-            Some(Input::Polled(input)) => input.poll_receive(cx, inbox),
-            Some(Input::Threaded(input)) => input.poll_receive(cx, inbox),
+            Some(StdioInput::Polled(input)) => input.poll_receive(cx, inbox),
+            Some(StdioInput::Threaded(input)) => input.poll_receive(cx, inbox),
             None => Poll::Ready(Ok(Received::Eof)),
         }
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         match &mut self.output {
-            Some(Output::Polled(output)) => output.poll_send(cx, outbox),
-            Some(Output::Threaded(output)) => output.poll_send(cx, outbox),
+            Some(StdioOutput::Polled(output)) => output.poll_send(cx, outbox),
+            Some(StdioOutput::Threaded(output)) => output.poll_send(cx, outbox),
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.input {
-            Some(Input::Polled(input)) => input.poll_remote_closed(cx),
-            Some(Input::Threaded(input)) => input.poll_remote_closed(cx),
+            Some(StdioInput::Polled(input)) => input.poll_remote_closed(cx),
+            Some(StdioInput::Threaded(input)) => input.poll_remote_closed(cx),
             None => Poll::Ready(()),
         }
     }

@@ -23,7 +23,7 @@ use crate::transport::{Inbox, Outbox, Received, register};
 
 type Ready<'a> = Option<AsyncFdReadyGuard<'a, Arc<Descriptor>>>;
 
-pub(super) struct Input {
+pub(super) struct StdinReader {
     descriptor: Arc<Descriptor>,
     /// `None` while the thread reads.
     fd: Option<AsyncFd<Arc<Descriptor>>>,
@@ -33,10 +33,10 @@ pub(super) struct Input {
     untold: bool,
 }
 
-impl Input {
+impl StdinReader {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let fd = register(Arc::clone(&descriptor), Interest::READABLE)?;
-        Ok(Input { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
+        Ok(StdinReader { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
     }
 
     /// The hand-off, and a descriptor in which a thread can wait for this input; `None` if it cannot.
@@ -137,17 +137,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// only when all of it has been read, so with more its progress would not show.
 const SLOW_BYTES: usize = 4 * 1024;
 
-pub(super) struct Output {
+pub(super) struct StdoutWriter {
     fd: AsyncFd<Arc<Descriptor>>,
     /// There may be room of which the runtime has not told yet: in the beginning there is.
     untold: bool,
     looks: Looks,
 }
 
-impl Output {
+impl StdoutWriter {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let fd = register(descriptor, Interest::WRITABLE)?;
-        Ok(Output { fd, untold: true, looks: Looks::default() })
+        Ok(StdoutWriter { fd, untold: true, looks: Looks::default() })
     }
 
     pub(super) fn poll_send(

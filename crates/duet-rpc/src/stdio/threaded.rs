@@ -21,7 +21,7 @@ use crate::transport::{Inbox, Outbox, Received};
 /// The bytes that are handed over at a time. The thread that reads is at most two such chunks ahead.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) struct Input {
+pub(super) struct StdinReader {
     chunks: mpsc::Receiver<Result<Vec<u8>, Errno>>,
     /// The chunk that came last, and how many of its bytes were taken.
     chunk: Vec<u8>,
@@ -46,7 +46,7 @@ impl OnEnd {
     }
 }
 
-impl Input {
+impl StdinReader {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(1);
         let on_end = Arc::<Mutex<OnEnd>>::default();
@@ -63,7 +63,7 @@ impl Input {
             }
         };
         threads::spawn("duet-rpc stdin", read)?;
-        Ok(Input { chunks, chunk: Vec::new(), taken: 0, end: None, on_end })
+        Ok(StdinReader { chunks, chunk: Vec::new(), taken: 0, end: None, on_end })
     }
 
     /// Calls this as soon as the thread meets the end, whether or not anybody receives.
@@ -128,7 +128,7 @@ fn read_on(
     }
 }
 
-pub(super) struct Output {
+pub(super) struct StdoutWriter {
     descriptor: Arc<Descriptor>,
     chunks: blocking::Sender<Vec<u8>>,
     written: mpsc::Receiver<Result<usize, Errno>>,
@@ -137,14 +137,14 @@ pub(super) struct Output {
     failed: Option<Errno>,
 }
 
-impl Output {
+impl StdoutWriter {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let (chunks, given) = blocking::channel();
         let (sender, written) = mpsc::channel(1);
         let of_thread = Arc::clone(&descriptor);
         let write = move || write_on(&of_thread, &given, &sender);
         threads::spawn("duet-rpc stdout", write)?;
-        Ok(Output { descriptor, chunks, written, is_writing: false, failed: None })
+        Ok(StdoutWriter { descriptor, chunks, written, is_writing: false, failed: None })
     }
 
     /// The thread gets a copy of as much as one write takes. The bytes leave the outbox when they have really been written, because that is

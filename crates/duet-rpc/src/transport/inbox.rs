@@ -16,9 +16,9 @@ use super::buffer_pool::{self, Spare};
 use crate::remote::Identity;
 
 /// Where a transport puts what it receives: bytes, or whole messages.
-pub struct Inbox(Kind);
+pub struct Inbox(InboxKind);
 
-enum Kind {
+enum InboxKind {
     Bytes(Box<Decoder>),
     Messages(Messages),
 }
@@ -46,8 +46,10 @@ impl Inbox {
     pub fn new(carries: TransportKind, profile: &Profile) -> Self {
         let limits = profile.limits;
         Inbox(match carries {
-            TransportKind::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            _ => Kind::Messages(Messages {
+            TransportKind::Bytes => {
+                InboxKind::Bytes(Box::new(Decoder::new(profile.framing, &limits)))
+            }
+            _ => InboxKind::Messages(Messages {
                 bytes: Vec::new(),
                 handled: 0,
                 unfinished: 0,
@@ -64,14 +66,16 @@ impl Inbox {
     /// of the transport to ask for it if it carries messages.
     pub fn space(&mut self) -> io::Result<&mut Vec<u8>> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => Ok(decoder.space()),
-            Kind::Messages(_) => Err(io::Error::other("a transport of messages received bytes")),
+            InboxKind::Bytes(decoder) => Ok(decoder.space()),
+            InboxKind::Messages(_) => {
+                Err(io::Error::other("a transport of messages received bytes"))
+            }
         }
     }
 
     /// Takes the buffer that connections share, for what is received next.
     pub(crate) fn borrow_buffer(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0
+        if let InboxKind::Bytes(decoder) = &mut self.0
             && let Some(unused) = decoder.lend(buffer_pool::take())
         {
             buffer_pool::put_back(unused);
@@ -81,15 +85,15 @@ impl Inbox {
     /// The bytes that have come and are not handled.
     pub(crate) fn at_hand(&self) -> &[u8] {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.at_hand(),
-            Kind::Messages(_) => &[],
+            InboxKind::Bytes(decoder) => decoder.at_hand(),
+            InboxKind::Messages(_) => &[],
         }
     }
 
     /// Gives the buffer back that was borrowed, if one was: others read next.
     #[inline]
     pub(crate) fn give_buffer_back(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0
+        if let InboxKind::Bytes(decoder) = &mut self.0
             && let Some(buffer) = decoder.give_back()
         {
             buffer_pool::put_back(buffer);
@@ -99,7 +103,7 @@ impl Inbox {
     /// Gives a large buffer that is not in use to whoever else needs one.
     #[inline]
     pub(crate) fn recycle_buffer(&mut self) {
-        if let Kind::Messages(messages) = &mut self.0 {
+        if let InboxKind::Messages(messages) = &mut self.0 {
             messages.recycle_buffer();
         }
     }
@@ -129,8 +133,8 @@ impl Inbox {
     /// How many bytes there are of the message that is being received.
     pub fn unfinished(&self) -> usize {
         match &self.0 {
-            Kind::Bytes(_) => 0,
-            Kind::Messages(messages) => messages.bytes.len() - messages.unfinished,
+            InboxKind::Bytes(_) => 0,
+            InboxKind::Messages(messages) => messages.bytes.len() - messages.unfinished,
         }
     }
 
@@ -179,23 +183,23 @@ impl Inbox {
 
     fn messages(&mut self) -> io::Result<&mut Messages> {
         match &mut self.0 {
-            Kind::Messages(messages) => Ok(messages),
-            Kind::Bytes(_) => Err(io::Error::other("a transport of bytes received a message")),
+            InboxKind::Messages(messages) => Ok(messages),
+            InboxKind::Bytes(_) => Err(io::Error::other("a transport of bytes received a message")),
         }
     }
 
     /// The next frame or fault; `None` if there is none before more is received.
     pub(crate) fn next_event(&mut self) -> Option<Event<'_>> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.next_event(),
-            Kind::Messages(messages) => messages.next_event(),
+            InboxKind::Bytes(decoder) => decoder.next_event(),
+            InboxKind::Messages(messages) => messages.next_event(),
         }
     }
 
     /// The identity of the sender of the next message, if the message is whole and its sender has one.
     pub(crate) fn take_sender(&mut self) -> Option<Arc<Identity>> {
         match &mut self.0 {
-            Kind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),
+            InboxKind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),
             _ => None,
         }
     }
@@ -204,30 +208,30 @@ impl Inbox {
     #[inline]
     pub(crate) fn next_failed_call(&mut self) -> Option<(Id, io::Error)> {
         match &mut self.0 {
-            Kind::Bytes(_) => None,
-            Kind::Messages(messages) => messages.failed_calls.pop(),
+            InboxKind::Bytes(_) => None,
+            InboxKind::Messages(messages) => messages.failed_calls.pop(),
         }
     }
 
     /// Why no more comes, if the transport has said so.
     pub(crate) fn take_end(&mut self) -> Option<io::Error> {
         match &mut self.0 {
-            Kind::Bytes(_) => None,
-            Kind::Messages(messages) => messages.end.take(),
+            InboxKind::Bytes(_) => None,
+            InboxKind::Messages(messages) => messages.end.take(),
         }
     }
 
     /// How many bytes there are that were not handled yet.
     pub(crate) fn size(&self) -> usize {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.at_hand().len(),
-            Kind::Messages(messages) => messages.bytes.len() - messages.handled,
+            InboxKind::Bytes(decoder) => decoder.at_hand().len(),
+            InboxKind::Messages(messages) => messages.bytes.len() - messages.handled,
         }
     }
 
     /// No more will be received.
     pub(crate) fn finish(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0 {
+        if let InboxKind::Bytes(decoder) = &mut self.0 {
             decoder.finish();
         }
     }
@@ -235,8 +239,8 @@ impl Inbox {
     /// The frame of which a part has arrived.
     pub(crate) fn partial(&self) -> Option<Partial> {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.partial(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.partial(),
+            InboxKind::Messages(_) => None,
         }
     }
 
@@ -244,8 +248,8 @@ impl Inbox {
     /// back.
     pub(crate) fn handle_timeout(&mut self) -> Option<Partial> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.handle_timeout(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.handle_timeout(),
+            InboxKind::Messages(_) => None,
         }
     }
 
@@ -253,16 +257,16 @@ impl Inbox {
     /// carries whole messages.
     pub(crate) fn framing(&self) -> Option<Framing> {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.framing(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.framing(),
+            InboxKind::Messages(_) => None,
         }
     }
 
     /// Gives back memory that a large message needed.
     pub(crate) fn shrink(&mut self) {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.shrink(),
-            Kind::Messages(messages) => {
+            InboxKind::Bytes(decoder) => decoder.shrink(),
+            InboxKind::Messages(messages) => {
                 messages.compact();
                 messages.bytes.shrink_to_fit();
                 messages.lengths.shrink_to_fit();
@@ -276,8 +280,8 @@ impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Inbox");
         match &self.0 {
-            Kind::Bytes(decoder) => shown.field("decoder", decoder),
-            Kind::Messages(messages) => shown.field("waiting", &messages.lengths.len()),
+            InboxKind::Bytes(decoder) => shown.field("decoder", decoder),
+            InboxKind::Messages(messages) => shown.field("waiting", &messages.lengths.len()),
         };
         shown.finish_non_exhaustive()
     }

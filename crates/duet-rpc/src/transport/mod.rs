@@ -23,12 +23,12 @@ pub use self::outbox::Outbox;
 pub use self::stream::Stream;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::{AccessPolicy, Refused};
 pub use crate::net::{
     Address, AddressError, Child, Connect, Connecting, Connector, Incoming, Listener, Place,
     Socket, Target,
 };
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::{Gate, Refused};
 #[cfg(feature = "http")]
 pub use crate::net::{HttpClient, HttpServer};
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
 use crate::by_hand::response;
-use crate::support::{answer_with, gate, listen, methods, place, serve_with, target};
+use crate::support::{access, answer_with, listen, methods, place, serve_with, target};
 
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
@@ -24,7 +24,7 @@ async fn t1_calls_and_notifications_go_both_ways_over_http() {
         let _ = heard.send(n);
         async { Ok::<_, Failure>(()) }
     });
-    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    let client = client_of(serve_with(Profile::agent(), access(), router).await).await;
     for n in 0..5 {
         assert_eq!(client.call::<i64>("add", (n, 1)).await.expect("a sum"), n + 1);
         client.notify("note", (n,)).await.expect("it is sent");
@@ -50,7 +50,7 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
             Ok::<_, Failure>(n)
         }
     });
-    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    let client = client_of(serve_with(Profile::agent(), access(), router).await).await;
     for _ in 0..3 {
         let calls: Vec<_> =
             (0..20).map(|n| tokio::spawn(client.call::<u32>("meet", (n,)))).collect();
@@ -62,7 +62,7 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
 
 #[tokio::test]
 async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
-    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let address = serve_with(Profile::agent(), access().token("s3cret"), methods()).await;
     let profile = Profile::agent();
     for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
         let transport = HttpClient::connect(&place(address), &target(), token, &profile).await;

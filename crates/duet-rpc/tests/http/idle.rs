@@ -9,14 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{answer, call, gate, methods, post, target};
+use crate::support::{access, answer, call, methods, post, target};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The client's end of a connection to a server with this profile and these settings.
 fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> UnixStream {
     let (here, there) = UnixStream::pair().expect("a pair");
-    let transport = HttpServer::new(Socket::unix(there), Arc::new(gate()), &target(), profile);
+    let transport = HttpServer::new(Socket::unix(there), Arc::new(access()), &target(), profile);
     let router = methods().method("nap", async |(seconds,): (u64,)| {
         sleep(SECOND * seconds as u32).await;
         Ok::<_, Failure>(seconds)

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::by_hand::{Act, ByHand, response};
 use crate::client::{assert_ends_with, client_of, ok};
 use crate::support::{
-    Client, PATIENCE, answer_with, gate, listen, methods, place, serve_with, target,
+    Client, PATIENCE, access, answer_with, listen, methods, place, serve_with, target,
 };
 
 const BROKE: &str = "the connection broke before the answer came";
@@ -239,7 +239,7 @@ async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none()
 async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_says() {
     let profile = Profile::agent()
         .with(|it| it.limits = Limits::default().with(|it| it.message_bytes = 1000));
-    let client = client_of(serve_with(profile, gate(), methods()).await).await;
+    let client = client_of(serve_with(profile, access(), methods()).await).await;
     let large = client.call::<Value>("echo", json!(["x".repeat(2000)])).await;
     assert_answered(large, -32600, "Invalid Request");
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);

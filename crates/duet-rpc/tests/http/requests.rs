@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Client, PATIENCE, gate, post, request, result, serve_with};
+use crate::support::{Client, PATIENCE, access, post, request, result, serve_with};
 
 #[derive(Default)]
 struct Login(AtomicBool);
@@ -55,7 +55,7 @@ fn rows() -> Rows {
 
 #[tokio::test]
 async fn t3_two_callers_on_one_kept_http_connection_share_no_values() {
-    let address = serve_with(Profile::agent(), gate(), router()).await;
+    let address = serve_with(Profile::agent(), access(), router()).await;
     let mut client = Client::to(address).await;
     for (body, answer) in rows() {
         assert_eq!(client.ask(post(&body)).await.body, answer, "{body}");
@@ -65,7 +65,7 @@ async fn t3_two_callers_on_one_kept_http_connection_share_no_values() {
 #[tokio::test]
 async fn t3_pipelined_http_requests_share_no_values() {
     for profile in [Profile::agent(), Profile::desktop()] {
-        let address = serve_with(profile, gate(), router()).await;
+        let address = serve_with(profile, access(), router()).await;
         let mut client = Client::to(address).await;
         let all: String = rows().iter().map(|(body, _)| post(body)).collect();
         client.send(all).await;
@@ -125,7 +125,7 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
             Ok::<_, Failure>(login.0.load(Ordering::SeqCst))
         }
     });
-    let address = serve_with(Profile::agent(), gate(), router).await;
+    let address = serve_with(Profile::agent(), access(), router).await;
     let mut client = Client::to(address).await;
     assert_eq!(client.ask(post(&request(1, "linger"))).await.body, result(1, r#""linger""#));
     assert_eq!(next(&mut told).await, Some("dropped"), "what is kept goes with its request");

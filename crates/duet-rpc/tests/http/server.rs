@@ -4,7 +4,7 @@ use duet_rpc::{Context, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
 
 use crate::support::{
-    Client, answer, call, gate, methods, post, post_with, request, result, serve, serve_with,
+    Client, access, answer, call, methods, post, post_with, request, result, serve, serve_with,
 };
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn t1_calls_notifications_and_events_to_an_http_client_fail_as_one_way() {
         ];
         Ok::<_, Failure>(sent.map(|sent| sent.map_err(|error| format!("{:?}", error.kind()))))
     });
-    let mut client = Client::to(serve_with(Profile::agent(), gate(), router).await).await;
+    let mut client = Client::to(serve_with(Profile::agent(), access(), router).await).await;
     let errors = r#"[{"Err":"OneWay"},{"Err":"OneWay"},{"Err":"OneWay"}]"#;
     assert_eq!(client.ask(post(&request(1, "back"))).await.body, result(1, errors));
 }
@@ -125,7 +125,7 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
 #[tokio::test]
 async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
     let profile = Profile::agent().with(|it| it.limits.answered_faults = 2);
-    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    let mut client = Client::to(serve_with(profile, access(), methods()).await).await;
     for body in ["{", "[1]", "1", "[1,2]", r#"{"jsonrpc":"2.0","id":5,"method":5}"#, "{"] {
         let response = client.ask(post(body)).await;
         assert_eq!(response.status, 200, "{body}");
@@ -137,7 +137,7 @@ async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
 #[tokio::test]
 async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its_end() {
     let profile = Profile::desktop().with(|it| it.limits.waiting = 1);
-    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    let mut client = Client::to(serve_with(profile, access(), methods()).await).await;
     let slow = r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":[1000]}"#;
     client.send(post(&format!("[{slow},{slow},{slow}]")) + &post(&call(1)) + &post(&call(2))).await;
     client.finish().await;
@@ -242,7 +242,7 @@ async fn t3_what_is_refused_is_told_why() {
 
 #[tokio::test]
 async fn t3_a_token_is_needed_where_there_is_one() {
-    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let address = serve_with(Profile::agent(), access().token("s3cret"), methods()).await;
     let mut client = Client::to(address).await;
     for (header, status) in [
         ("", 401),
@@ -259,8 +259,8 @@ async fn t3_a_token_is_needed_where_there_is_one() {
 
 #[tokio::test]
 async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
-    let gate = gate().token("s3cret").allow_origin("https://a.example");
-    let mut client = Client::to(serve_with(Profile::agent(), gate, methods()).await).await;
+    let access = access().token("s3cret").allow_origin("https://a.example");
+    let mut client = Client::to(serve_with(Profile::agent(), access, methods()).await).await;
     let preflight = |origin: &str| {
         format!(
             "OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\
@@ -342,7 +342,7 @@ async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
         let _ = begun.send(());
         std::future::pending::<Result<(), Failure>>()
     });
-    let address = serve_with(Profile::editor(), gate(), router).await;
+    let address = serve_with(Profile::editor(), access(), router).await;
     let mut stuck = Client::to(address).await;
     stuck.send(post(&request(1, "hang"))).await;
     has_begun.recv().await.expect("it runs");
@@ -352,6 +352,6 @@ async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
 
 #[tokio::test]
 async fn t1_a_router_with_nothing_in_it_answers_too() {
-    let mut client = Client::to(serve_with(Profile::agent(), gate(), Router::new()).await).await;
+    let mut client = Client::to(serve_with(Profile::agent(), access(), Router::new()).await).await;
     assert!(client.ask(post(&call(1))).await.body.contains("-32601"));
 }

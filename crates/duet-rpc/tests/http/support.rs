@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::transport::{Address, Gate, HttpServer, Place, Socket, Target};
+use duet_rpc::transport::{AccessPolicy, Address, HttpServer, Place, Socket, Target};
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,8 +26,8 @@ pub(crate) fn place(address: SocketAddr) -> Place {
     Place { host: address.ip().to_string(), port: address.port() }
 }
 
-pub(crate) fn gate() -> Gate {
-    Gate::new("127.0.0.1".parse().expect("an address"))
+pub(crate) fn access() -> AccessPolicy {
+    AccessPolicy::new("127.0.0.1".parse().expect("an address"))
 }
 
 pub(crate) fn methods() -> Router {
@@ -55,14 +55,18 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
 }
 
 /// Serves these methods, and says where.
-pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+pub(crate) async fn serve_with(
+    profile: Profile,
+    access: AccessPolicy,
+    router: Router,
+) -> SocketAddr {
     let (listener, address) = listen().await;
-    let gate = Arc::new(gate);
+    let access = Arc::new(access);
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.expect("a connection");
             let transport =
-                HttpServer::new(Socket::tcp(stream), Arc::clone(&gate), &target(), &profile);
+                HttpServer::new(Socket::tcp(stream), Arc::clone(&access), &target(), &profile);
             let (peer, driver) =
                 Peer::builder(transport).profile(profile).router(router.clone()).build();
             tokio::spawn(async move {
@@ -75,7 +79,7 @@ pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> 
 }
 
 pub(crate) async fn serve() -> SocketAddr {
-    serve_with(Profile::agent(), gate(), methods()).await
+    serve_with(Profile::agent(), access(), methods()).await
 }
 
 /// A client that says exactly what it is told to.

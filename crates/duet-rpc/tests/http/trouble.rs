@@ -7,7 +7,7 @@ use duet_rpc::{Failure, Profile};
 use tokio::sync::{Notify, mpsc};
 
 use crate::support::{
-    Client, answer, call, gate, methods, post, request, result, serve, serve_with,
+    Client, access, answer, call, methods, post, request, result, serve, serve_with,
 };
 
 fn impatient() -> Profile {
@@ -16,7 +16,7 @@ fn impatient() -> Profile {
 
 #[tokio::test]
 async fn t2_slow_requests_are_refused_and_idle_connections_are_not() {
-    let address = serve_with(impatient(), gate(), methods()).await;
+    let address = serve_with(impatient(), access(), methods()).await;
     let mut idle = Client::to(address).await;
     assert_eq!(idle.ask(post(&call(1))).await.body, answer(1));
     let rows = [
@@ -60,7 +60,7 @@ async fn t2_a_slow_handler_makes_no_request_late() {
             Ok::<_, Failure>(())
         }
     });
-    let address = serve_with(impatient(), gate(), router).await;
+    let address = serve_with(impatient(), access(), router).await;
     let mut client = Client::to(address).await;
     let next = post(&call(2));
     let (one, two) = next.split_at(10);
@@ -142,7 +142,7 @@ async fn p5_the_handler_of_a_client_that_is_gone_is_stopped() {
         }
     });
     let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
-    let address = serve_with(profile, gate(), router).await;
+    let address = serve_with(profile, access(), router).await;
     let mut client = Client::to(address).await;
     client.send(post(&request(1, "hang"))).await;
     assert_eq!(seen.recv().await, Some("begun"));

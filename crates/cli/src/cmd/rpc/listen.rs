@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use duet_rpc::threads;
-use duet_rpc::transport::{Address, Gate, Listener};
+use duet_rpc::transport::{AccessPolicy, Address, Listener};
 
 use super::{activation, token};
 use crate::args::ListenArgs;
@@ -38,7 +38,7 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Pr
             )),
         };
     }
-    let gate = gate(args, token);
+    let access = access(args, token);
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
         return Ok(Doors::Stdio);
@@ -57,24 +57,24 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Doors, Pr
         return Err(remote(open.address()));
     }
     let listeners: Vec<_> =
-        listeners.into_iter().map(|listener| listener.gate(gate.clone())).collect();
+        listeners.into_iter().map(|listener| listener.access(access.clone())).collect();
     let warnings = warnings(args, &listeners);
     Ok(Doors::Listeners { listeners, warnings })
 }
 
 /// Who may come in by WebSocket and HTTP.
-fn gate(args: &ListenArgs, token: Option<String>) -> Gate {
-    let mut gate = Gate::default();
+fn access(args: &ListenArgs, token: Option<String>) -> AccessPolicy {
+    let mut access = AccessPolicy::default();
     if let Some(token) = token {
-        gate = gate.token(token);
+        access = access.token(token);
     }
     for host in &args.allow_host {
-        gate = gate.allow_host(host);
+        access = access.allow_host(host);
     }
     for origin in &args.allow_origin {
-        gate = gate.allow_origin(origin);
+        access = access.allow_origin(origin);
     }
-    gate
+    access
 }
 
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {

@@ -94,7 +94,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// # }
 /// ```
 pub struct Child {
-    state: State,
+    state: ChildState,
     grace: Duration,
 }
 
@@ -137,7 +137,7 @@ impl std::error::Error for CannotStart {
     }
 }
 
-enum State {
+enum ChildState {
     Open(Box<Open>),
     Closing(Pin<Box<dyn Future<Output = ExitReport> + Send>>),
     Closed,
@@ -169,7 +169,7 @@ impl Child {
         let stderr = Stderr::drain(stderr);
         let stream = Stream::new(stdout, Stdin(Some(stdin)));
         let open = Open { stream, process, stderr, patience: None };
-        Ok(Child { state: State::Open(Box::new(open)), grace: GRACE })
+        Ok(Child { state: ChildState::Open(Box::new(open)), grace: GRACE })
     }
 
     /// How long each step of closing waits for the program to end; 2 s if nothing is said.
@@ -184,7 +184,7 @@ impl Child {
     /// of more than 8 KiB comes in pieces.
     #[must_use]
     pub fn on_stderr(self, listener: impl FnMut(&str) + Send + 'static) -> Self {
-        if let State::Open(open) = &self.state {
+        if let ChildState::Open(open) = &self.state {
             open.stderr.listen(Box::new(listener));
         }
         self
@@ -196,7 +196,7 @@ impl Child {
     ///
     /// For a program that answers at the end of its input, and for a check of its last output.
     pub fn close_stdin(&mut self) {
-        if let State::Open(open) = &mut self.state {
+        if let ChildState::Open(open) = &mut self.state {
             open.stream.writer_mut().0 = None;
         }
     }
@@ -214,8 +214,8 @@ impl Child {
     /// The program's process id, as long as it runs.
     pub fn id(&self) -> Option<u32> {
         match &self.state {
-            State::Open(open) => open.process.id(),
-            State::Closing(_) | State::Closed => None,
+            ChildState::Open(open) => open.process.id(),
+            ChildState::Closing(_) | ChildState::Closed => None,
         }
     }
 }
@@ -242,7 +242,7 @@ impl Transport for Child {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        let State::Open(open) = &mut self.state else {
+        let ChildState::Open(open) = &mut self.state else {
             return Poll::Ready(Ok(Received::Eof));
         };
         if let Poll::Ready(received) = open.stream.poll_receive(cx, inbox) {
@@ -259,32 +259,34 @@ impl Transport for Child {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         match &mut self.state {
-            State::Open(open) => open.stream.poll_send(cx, outbox),
-            State::Closing(_) | State::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            ChildState::Open(open) => open.stream.poll_send(cx, outbox),
+            ChildState::Closing(_) | ChildState::Closed => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
         }
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Open(open) => open.process.poll_exit(cx),
-            State::Closing(_) | State::Closed => Poll::Ready(()),
+            ChildState::Open(open) => open.process.poll_exit(cx),
+            ChildState::Closing(_) | ChildState::Closed => Poll::Ready(()),
         }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         loop {
-            match std::mem::replace(&mut self.state, State::Closed) {
-                State::Open(open) => {
-                    self.state = State::Closing(Box::pin(stop::close(*open, self.grace)));
+            match std::mem::replace(&mut self.state, ChildState::Closed) {
+                ChildState::Open(open) => {
+                    self.state = ChildState::Closing(Box::pin(stop::close(*open, self.grace)));
                 }
-                State::Closing(mut closing) => match closing.as_mut().poll(cx) {
+                ChildState::Closing(mut closing) => match closing.as_mut().poll(cx) {
                     Poll::Ready(exit_report) => return Poll::Ready(exit_report),
                     Poll::Pending => {
-                        self.state = State::Closing(closing);
+                        self.state = ChildState::Closing(closing);
                         return Poll::Pending;
                     }
                 },
-                State::Closed => return Poll::Ready(ExitReport::default()),
+                ChildState::Closed => return Poll::Ready(ExitReport::default()),
             }
         }
     }

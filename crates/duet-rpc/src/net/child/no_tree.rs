@@ -14,11 +14,11 @@ impl Marker {
 
 pub(super) struct Tree;
 
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     pub(super) program: String,
 }
 
-impl Entry {
+impl ProcessEntry {
     pub(super) fn id(&self) -> u32 {
         0
     }
@@ -29,17 +29,17 @@ impl Tree {
         Tree
     }
 
-    pub(super) fn members(&self) -> Option<Vec<Entry>> {
+    pub(super) fn members(&self) -> Option<Vec<ProcessEntry>> {
         None
     }
 
-    pub(super) fn terminate(&self, _: &[Entry]) -> bool {
+    pub(super) fn terminate(&self, _: &[ProcessEntry]) -> bool {
         false
     }
 
     pub(super) fn kill_group(&self) {}
 
-    pub(super) fn kill(&self, _: Instant) -> Vec<Entry> {
+    pub(super) fn kill(&self, _: Instant) -> Vec<ProcessEntry> {
         Vec::new()
     }
 

@@ -25,7 +25,7 @@ const DEAD: [&str; 3] = ["Z", "X", "x"];
 
 /// One process that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
     pub(super) parent: Option<Pid>,
     pub(super) group: Option<Pid>,
@@ -36,13 +36,13 @@ pub(super) struct Entry {
     pub(super) program: String,
 }
 
-impl Entry {
+impl ProcessEntry {
     pub(super) fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Whether it is the same process, seen at another time.
-    pub(super) fn is(&self, other: &Entry) -> bool {
+    pub(super) fn is(&self, other: &ProcessEntry) -> bool {
         (self.pid, self.started) == (other.pid, other.started)
     }
 }
@@ -51,7 +51,7 @@ impl Entry {
 /// `None` if `/proc` does not show them, or shows those of another pid namespace.
 ///
 /// The newest come first: those that start the next one and end are gone a moment later.
-pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
+pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = ProcessEntry>> {
     let own = getpid().as_raw_nonzero().to_string();
     if fs::read_link("/proc/self").ok()?.as_os_str() != OsStr::new(&own) {
         return None;
@@ -64,7 +64,7 @@ pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
 
 /// Those of the processes that run whose pids were given after one pid and up to another, the newest
 /// first. If the numbers have begun anew meanwhile, those are left out that were given before that.
-pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = Entry> {
+pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = ProcessEntry> {
     let first = if last >= before { before.saturating_add(1) } else { 1 };
     let pids = (first..=last).rev().take(NEW_ONES).filter(|&pid| leads_threads(pid));
     pids.filter_map(|pid| entry(to_pid(&pid.to_string())?))
@@ -85,7 +85,7 @@ pub(super) fn last_pid() -> Option<u32> {
 }
 
 /// This process, if it runs.
-pub(super) fn entry(pid: Pid) -> Option<Entry> {
+pub(super) fn entry(pid: Pid) -> Option<ProcessEntry> {
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     parse(pid, &stat)
 }
@@ -124,7 +124,7 @@ fn to_pid(text: &str) -> Option<Pid> {
 }
 
 /// Reads `pid (program) state parent group …`. A program's name may hold anything, even `) R 1`.
-fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
+fn parse(pid: Pid, stat: &[u8]) -> Option<ProcessEntry> {
     let begin = stat.iter().position(|&byte| byte == b'(')? + 1;
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     let program = String::from_utf8_lossy(stat.get(begin..end)?).into_owned();
@@ -135,7 +135,7 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
     let (parent, group, started) = (pid_at(1), pid_at(2), fields.get(19)?.parse().ok()?);
     let flags: u32 = fields.get(6)?.parse().ok()?;
     let runs = !DEAD.contains(fields.first()?) && flags & KERNEL_THREAD == 0;
-    runs.then_some(Entry { pid, parent, group, started, program })
+    runs.then_some(ProcessEntry { pid, parent, group, started, program })
 }
 
 #[cfg(test)]

@@ -18,19 +18,19 @@ const LINES: usize = 20;
 /// How many bytes are kept in all, and the longest line.
 const BYTES: usize = 8 * 1024;
 
-pub(super) type Listener = Box<dyn FnMut(&str) + Send>;
+pub(super) type LineListener = Box<dyn FnMut(&str) + Send>;
 
 /// A task that reads stderr until its end, or until this is dropped.
 #[derive(Debug)]
 pub(super) struct Stderr {
     task: JoinHandle<()>,
-    words: Arc<Mutex<Words>>,
+    kept: Arc<Mutex<StderrLines>>,
 }
 
 impl Stderr {
     pub(super) fn drain(mut reader: impl AsyncRead + Unpin + Send + 'static) -> Self {
-        let words = Arc::new(Mutex::new(Words::default()));
-        let heard = Arc::clone(&words);
+        let kept = Arc::new(Mutex::new(StderrLines::default()));
+        let heard = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             let mut chunk = vec![0; BYTES];
             while let Ok(count @ 1..) = reader.read(&mut chunk).await {
@@ -39,19 +39,19 @@ impl Stderr {
                 tokio::task::yield_now().await;
             }
         });
-        Stderr { task, words }
+        Stderr { task, kept }
     }
 
-    pub(super) fn listen(&self, listener: Listener) {
-        lock(&self.words).listen(listener);
+    pub(super) fn listen(&self, listener: LineListener) {
+        lock(&self.kept).listen(listener);
     }
 
     /// What was written last, when the program has ended.
     pub(super) async fn last_stderr(mut self) -> Vec<String> {
         let _ = timeout(PATIENCE, &mut self.task).await;
-        let mut words = std::mem::take(&mut *lock(&self.words));
-        words.end_line();
-        words.into_lines()
+        let mut lines = std::mem::take(&mut *lock(&self.kept));
+        lines.end_line();
+        lines.into_lines()
     }
 }
 
@@ -64,17 +64,17 @@ impl Drop for Stderr {
 /// A listener that panics does so behind a panic_guard, so the lock is never poisoned.
 /// The last lines.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct StderrLines {
     lines: VecDeque<String>,
     /// How many bytes the lines have.
     bytes: usize,
     /// A line whose end has not come yet.
     begun: Vec<u8>,
-    listener: Option<Listener>,
+    listener: Option<LineListener>,
 }
 
-impl Words {
-    fn listen(&mut self, mut listener: Listener) {
+impl StderrLines {
+    fn listen(&mut self, mut listener: LineListener) {
         for line in &self.lines {
             let _ = panic_guard::catch(|| listener(line));
         }
@@ -131,9 +131,9 @@ impl Words {
     }
 }
 
-impl fmt::Debug for Words {
+impl fmt::Debug for StderrLines {
     /// Shows how many there are; what they say may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Words").field("lines", &self.lines.len()).finish_non_exhaustive()
+        f.debug_struct("StderrLines").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }

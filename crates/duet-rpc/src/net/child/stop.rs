@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::process::{KILL_TIME, Process};
-use super::tree::{Entry, Tree};
+use super::tree::{ProcessEntry, Tree};
 use super::{ExitReport, GRACE, Open};
 use crate::transport::{StopSignal, Stopped};
 
@@ -84,7 +84,7 @@ async fn wait(
     tree: &Arc<Tree>,
     patience: Duration,
     settle: Duration,
-) -> Option<Vec<Entry>> {
+) -> Option<Vec<ProcessEntry>> {
     let begun = Instant::now();
     let _ = timeout(patience, process.exited()).await;
     let settle = settle.min(patience.saturating_sub(begun.elapsed()));
@@ -119,7 +119,7 @@ async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send +
 }
 
 /// Notes that these were sent a signal; each once, with the last one.
-fn note(stopped: &mut Vec<Stopped>, members: &[Entry], signal: StopSignal) {
+fn note(stopped: &mut Vec<Stopped>, members: &[ProcessEntry], signal: StopSignal) {
     for member in members {
         let pid = member.id();
         stopped.retain(|it| it.pid != pid);

@@ -12,7 +12,7 @@ use duet_rpc_proto::frame::{Event, Framing};
 use rustix::process::{Pid, test_kill_process};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::stderr::{Stderr, Words};
+use super::stderr::{Stderr, StderrLines};
 use super::*;
 use crate::transport::TransportKind;
 
@@ -275,7 +275,7 @@ fn lines_are_the_same_in_any_pieces() {
     let long = "x".repeat(20_000);
     let text = format!("one\ntwo\r\n\nthree {long}\nlast\u{e9}");
     let lines_of = |piece: usize| {
-        let mut words = Words::default();
+        let mut words = StderrLines::default();
         for piece in text.as_bytes().chunks(piece) {
             words.hear(piece);
         }
@@ -291,7 +291,7 @@ fn lines_are_the_same_in_any_pieces() {
 
 #[test]
 fn what_is_no_text_is_replaced_and_stays_in_bounds() {
-    let mut words = Words::default();
+    let mut words = StderrLines::default();
     words.hear(&[0xff; 8 * 1024]);
     words.hear(b"\n");
     let lines = words.into_lines();

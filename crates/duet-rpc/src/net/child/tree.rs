@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 
 use super::procfs;
-pub(super) use super::procfs::Entry;
+pub(super) use super::procfs::ProcessEntry;
 use crate::random;
 use crate::sync::lock;
 
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     /// The members that run; `None` if the system does not show them.
-    pub(super) fn members(&self) -> Option<Vec<Entry>> {
+    pub(super) fn members(&self) -> Option<Vec<ProcessEntry>> {
         let before = procfs::last_pid();
         for _ in 0..CLEAN_LOOKS {
             let found = self.look(|_| {})?;
@@ -89,14 +89,18 @@ impl Tree {
     }
 
     /// Looks for the members that run, and does something with each right when it is found.
-    fn look(&self, act: impl FnMut(&Entry)) -> Option<Vec<Entry>> {
+    fn look(&self, act: impl FnMut(&ProcessEntry)) -> Option<Vec<ProcessEntry>> {
         procfs::entries(self.started).map(|entries| self.find_among(entries, act))
     }
 
     /// The same among processes that were started since this pid was given, until one is found or no
     /// more are started. Members that start the next one and end may all be missed by a look at all
     /// processes, which takes much longer than they live.
-    fn look_at_new(&self, mut last: Option<u32>, mut act: impl FnMut(&Entry)) -> Vec<Entry> {
+    fn look_at_new(
+        &self,
+        mut last: Option<u32>,
+        mut act: impl FnMut(&ProcessEntry),
+    ) -> Vec<ProcessEntry> {
         for _ in 0..LOOKS_AT_NEW {
             let before = std::mem::replace(&mut last, procfs::last_pid());
             let (Some(before), Some(last)) = (before, last) else { break };
@@ -110,9 +114,9 @@ impl Tree {
 
     fn find_among(
         &self,
-        entries: impl Iterator<Item = Entry>,
-        mut act: impl FnMut(&Entry),
-    ) -> Vec<Entry> {
+        entries: impl Iterator<Item = ProcessEntry>,
+        mut act: impl FnMut(&ProcessEntry),
+    ) -> Vec<ProcessEntry> {
         let group = *self.group();
         let (mut members, mut others) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -124,7 +128,7 @@ impl Tree {
         }
         // Then the children of those, the children of the children, and so on.
         let mut parents = 0;
-        while let Some(parent) = members.get(parents).map(|it: &Entry| it.pid) {
+        while let Some(parent) = members.get(parents).map(|it: &ProcessEntry| it.pid) {
             let children = others.extract_if(.., |entry| entry.parent == Some(parent));
             members.extend(children.inspect(|entry| act(entry)));
             parents += 1;
@@ -132,7 +136,7 @@ impl Tree {
         members
     }
 
-    fn is_marked(&self, entry: &Entry) -> bool {
+    fn is_marked(&self, entry: &ProcessEntry) -> bool {
         let lock = || lock(&self.unmarked);
         let key = (entry.pid, entry.started);
         if lock().contains(&key) {
@@ -146,7 +150,7 @@ impl Tree {
     }
 
     /// Asks these members, and all in the group, to end; `true` because this system can.
-    pub(super) fn terminate(&self, members: &[Entry]) -> bool {
+    pub(super) fn terminate(&self, members: &[ProcessEntry]) -> bool {
         self.signal(members, Signal::TERM);
         // A process that is stopped, as one that reads the terminal from the background is, hears of
         // it only when it goes on.
@@ -161,9 +165,9 @@ impl Tree {
 
     /// Kills all members, and those that are started meanwhile, until there are no others or the time
     /// is over. Returns those that were seen. They may take a moment to be gone.
-    pub(super) fn kill(&self, until: Instant) -> Vec<Entry> {
-        let mut killed: Vec<Entry> = Vec::new();
-        let mut kill = |member: &Entry| {
+    pub(super) fn kill(&self, until: Instant) -> Vec<ProcessEntry> {
+        let mut killed: Vec<ProcessEntry> = Vec::new();
+        let mut kill = |member: &ProcessEntry| {
             let is_new = !killed.iter().any(|it| it.is(member));
             if is_new {
                 self.signal(std::slice::from_ref(member), Signal::KILL);
@@ -192,7 +196,7 @@ impl Tree {
     }
 
     /// Sends a signal to the group, and to those of the members that are not in it.
-    fn signal(&self, members: &[Entry], signal: Signal) {
+    fn signal(&self, members: &[ProcessEntry], signal: Signal) {
         let group = self.signal_group(signal);
         for member in members.iter().filter(|member| group.is_none() || member.group != group) {
             signal_one(member, signal);
@@ -217,7 +221,7 @@ impl Tree {
 
 /// Sends a signal to a process that was seen, and to no other that may have its pid by now.
 #[cfg(target_os = "linux")]
-fn signal_one(seen: &Entry, signal: Signal) {
+fn signal_one(seen: &ProcessEntry, signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let Ok(process) = pidfd_open(seen.pid, PidfdFlags::empty()) else { return };
@@ -228,4 +232,4 @@ fn signal_one(seen: &Entry, signal: Signal) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn signal_one(_: &Entry, _: Signal) {}
+fn signal_one(_: &ProcessEntry, _: Signal) {}

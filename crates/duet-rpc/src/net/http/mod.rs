@@ -4,8 +4,8 @@
 
 mod client;
 mod clock;
+mod connection;
 mod intake;
-mod line;
 mod reply;
 mod server;
 mod terms;

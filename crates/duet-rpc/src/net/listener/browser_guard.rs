@@ -18,7 +18,7 @@ use crate::net::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
 /// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
-const BEGINNINGS: [&[u8]; 10] = [
+const REQUEST_STARTS: [&[u8]; 10] = [
     b"\x16\x03",
     b"GET ",
     b"POST ",
@@ -34,15 +34,15 @@ const BEGINNINGS: [&[u8]; 10] = [
 /// The length of the longest of them.
 const LONGEST: usize = 8;
 
-pub(super) struct Frames {
+pub(super) struct BrowserGuard {
     socket: Socket,
     /// What was seen of the first line, as long as that could become a request; `None` once it is known to
     /// be none.
-    beginning: Option<Beginning>,
+    first_line: Option<FirstLine>,
 }
 
 #[derive(Default)]
-struct Beginning {
+struct FirstLine {
     /// The first bytes.
     first: Vec<u8>,
     /// Whether the first word is over.
@@ -53,34 +53,40 @@ struct Beginning {
 
 /// What can be said of how a connection begins.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum FirstLineKind {
     Unknown,
     Frames,
     Request,
 }
 
-impl Beginning {
-    fn take(&mut self, byte: u8) -> Kind {
+impl FirstLine {
+    fn take(&mut self, byte: u8) -> FirstLineKind {
         if self.first.len() < LONGEST {
             self.first.push(byte);
         }
         let is_request = |it: &&[u8]| self.first.starts_with(it);
         let may_become_one = |it: &&[u8]| it.starts_with(&self.first);
-        if BEGINNINGS.iter().any(is_request) {
-            return Kind::Request;
+        if REQUEST_STARTS.iter().any(is_request) {
+            return FirstLineKind::Request;
         }
         match byte {
-            b'\n' => return if self.is_request_line() { Kind::Request } else { Kind::Frames },
+            b'\n' => {
+                return if self.is_request_line() {
+                    FirstLineKind::Request
+                } else {
+                    FirstLineKind::Frames
+                };
+            }
             b' ' if !self.first.starts_with(b" ") => self.has_method = true,
             _ if self.has_method || is_of_method(byte) => {}
-            _ if BEGINNINGS.iter().any(may_become_one) => {}
-            _ => return Kind::Frames,
+            _ if REQUEST_STARTS.iter().any(may_become_one) => {}
+            _ => return FirstLineKind::Frames,
         }
         if self.last.len() == VERSION.len() + 1 {
             self.last.pop_front();
         }
         self.last.push_back(byte);
-        Kind::Unknown
+        FirstLineKind::Unknown
     }
 
     /// Whether the line that is whole now ends like ` HTTP/1.1`.
@@ -103,17 +109,18 @@ fn is_of_method(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-impl Frames {
+impl BrowserGuard {
     pub(super) fn new(socket: Socket) -> Self {
-        Frames { socket, beginning: Some(Beginning::default()) }
+        BrowserGuard { socket, first_line: Some(FirstLine::default()) }
     }
 
     /// Looks at what has come, as long as it is not known what it is.
     fn judge(&mut self, came: &[u8]) -> io::Result<()> {
-        let Some(beginning) = &mut self.beginning else { return Ok(()) };
-        let known = came.iter().map(|byte| beginning.take(*byte)).find(|it| *it != Kind::Unknown);
+        let Some(first_line) = &mut self.first_line else { return Ok(()) };
+        let known =
+            came.iter().map(|byte| first_line.take(*byte)).find(|it| *it != FirstLineKind::Unknown);
         match known {
-            Some(Kind::Request) => {
+            Some(FirstLineKind::Request) => {
                 static METER: LogLimiter = LogLimiter::new(20);
                 METER.log("connections of browsers were closed", || {
                     tracing::warn!(
@@ -123,7 +130,7 @@ impl Frames {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"))
             }
             Some(_) => {
-                self.beginning = None;
+                self.first_line = None;
                 Ok(())
             }
             None => Ok(()),
@@ -131,7 +138,7 @@ impl Frames {
     }
 }
 
-impl Transport for Frames {
+impl Transport for BrowserGuard {
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,7 +165,7 @@ impl Transport for Frames {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::Frames;
+    use super::BrowserGuard;
     use crate::net::Socket;
 
     #[tokio::test]
@@ -184,11 +191,11 @@ mod tests {
         ] {
             for cut in 0..stream.len() {
                 let (socket, _other) = tokio::net::UnixStream::pair().expect("a pair");
-                let mut frames = Frames::new(Socket::unix(socket));
+                let mut guard = BrowserGuard::new(Socket::unix(socket));
                 let (first, rest) = stream.split_at(cut);
-                let judged = frames.judge(first).and_then(|()| frames.judge(rest));
+                let judged = guard.judge(first).and_then(|()| guard.judge(rest));
                 assert_eq!(judged.is_ok(), is_accepted, "{stream:?} cut at {cut}");
-                assert_eq!(frames.beginning.is_none(), is_accepted, "{stream:?} cut at {cut}");
+                assert_eq!(guard.first_line.is_none(), is_accepted, "{stream:?} cut at {cut}");
             }
         }
     }

@@ -16,19 +16,19 @@ use duet_rpc_proto::ws::Role;
 #[cfg(unix)]
 use tokio::net::unix::UCred;
 
-use super::browser_guard::Frames;
+use super::browser_guard::BrowserGuard;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
-use crate::net::Gate;
+use crate::net::AccessPolicy;
 #[cfg(feature = "http")]
 use crate::net::HttpServer;
 use crate::net::Socket;
 #[cfg(feature = "websocket")]
 use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::net::web::{HttpRefusal, final_response};
 #[cfg(feature = "websocket")]
 use crate::net::web::{IDLE, Upgraded, upgrade};
-#[cfg(any(feature = "http", feature = "websocket"))]
-use crate::net::web::{Refusal, final_response};
 #[cfg(unix)]
 use crate::remote::Identity;
 use crate::remote::Remote;
@@ -44,7 +44,7 @@ pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
-    gate: Arc<Gate>,
+    access: Arc<AccessPolicy>,
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
@@ -62,7 +62,7 @@ impl Incoming {
             accepted,
             speaks: listener.speaks.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
-            gate: Arc::clone(&listener.gate),
+            access: Arc::clone(&listener.access),
             #[cfg(feature = "websocket")]
             going_away: Arc::clone(&listener.going_away),
         }
@@ -100,17 +100,17 @@ impl Incoming {
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
         match self.speaks {
-            Speaks::Frames if is_tcp => Ok((Box::new(Frames::new(socket)), remote)),
+            Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             Speaks::Frames => Ok((Box::new(socket), remote)),
             #[cfg(feature = "http")]
             Speaks::Http(target) => {
-                Ok((Box::new(HttpServer::new(socket, self.gate, &target, profile)), remote))
+                Ok((Box::new(HttpServer::new(socket, self.access, &target, profile)), remote))
             }
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
                 let (path, limit) = (target.path(), profile.limits.header_bytes);
                 let patience = profile.read_timeout.unwrap_or(IDLE);
-                let agreed = upgrade(socket, &self.gate, path, limit, patience);
+                let agreed = upgrade(socket, &self.access, path, limit, patience);
                 let Upgraded { socket, rest, identity } = agreed.await?;
                 let transport = WebSocket::new(socket, Role::Server, profile, rest);
                 let transport = transport.going_away(self.going_away);
@@ -122,27 +122,27 @@ impl Incoming {
 
     /// Tells the remote why it is refused, immediately: with this frame, or where none is spoken with HTTP
     /// status 503. Nothing was sent on the connection before, so the system takes these few bytes at once.
-    pub(crate) fn refuse(self, frame: &[u8]) -> Refused {
+    pub(crate) fn refuse(self, frame: &[u8]) -> RefusedConnection {
         let reason = match self.speaks {
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(any(feature = "http", feature = "websocket"))]
-            _ => Cow::Owned(final_response(&Refusal::BUSY)),
+            _ => Cow::Owned(final_response(&HttpRefusal::BUSY)),
         };
         // A remote that is gone does not hear it.
         let _ = self.accepted.write_last(&reason);
-        Refused(self.accepted)
+        RefusedConnection(self.accepted)
     }
 }
 
 /// A connection whose remote was told that it is refused, and which is still to be closed.
-pub(crate) struct Refused(Accepted);
+pub(crate) struct RefusedConnection(Accepted);
 
-impl Refused {
+impl RefusedConnection {
     /// Closes it when the remote has had a moment to hear why. To close while it still sends would reset
     /// the connection, and it might lose the reason.
     pub(crate) async fn linger(self) -> io::Result<()> {
         let mut socket = self.0.into_socket()?;
-        poll_fn(|cx| socket.poll_farewell(cx)).await;
+        poll_fn(|cx| socket.poll_shutdown(cx)).await;
         Ok(())
     }
 

@@ -26,9 +26,9 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 
 use super::address::resolve;
-use super::{Address, AddressError, unsupported};
 #[cfg(any(feature = "http", feature = "websocket"))]
-use super::{Gate, Target};
+use super::{AccessPolicy, Target};
+use super::{Address, AddressError, unsupported};
 #[cfg(unix)]
 use file::SocketFile;
 use incoming::Accepted;
@@ -66,7 +66,7 @@ pub struct Listener {
     socket: Bound,
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
-    gate: Arc<Gate>,
+    access: Arc<AccessPolicy>,
     /// Whether those who are connected are to be told that this server goes away.
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
@@ -102,7 +102,7 @@ impl Listener {
 
     /// Listens at this address, also if other machines can reach it. Whoever can reach it can call it:
     /// TCP has nothing that keeps anybody out, and for WebSocket and HTTP give
-    /// a `gate` with a token.
+    /// an `access` policy with a token.
     pub fn bind_anywhere(
         address: impl TryInto<Address, Error: Into<AddressError>>,
     ) -> io::Result<Self> {
@@ -158,27 +158,29 @@ impl Listener {
             socket,
             speaks,
             #[cfg(any(feature = "http", feature = "websocket"))]
-            gate: Arc::default(),
+            access: Arc::default(),
             #[cfg(feature = "websocket")]
             going_away: Arc::default(),
         };
         #[cfg(any(feature = "http", feature = "websocket"))]
-        let listener = listener.gate(Gate::default());
+        let listener = listener.access(AccessPolicy::default());
         listener
     }
 
     /// Says who may come in by WebSocket and HTTP.
     #[cfg(any(feature = "http", feature = "websocket"))]
     #[must_use]
-    pub fn gate(mut self, gate: Gate) -> Self {
-        let gate = match &self.address {
+    pub fn access(mut self, access: AccessPolicy) -> Self {
+        let access = match &self.address {
             // Whoever has it listen by this name calls it by this name.
-            Address::WebSocket(place, _) | Address::Http(place, _) => gate.allow_host(&place.host),
-            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => gate,
+            Address::WebSocket(place, _) | Address::Http(place, _) => {
+                access.allow_host(&place.host)
+            }
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => access,
         };
-        self.gate = Arc::new(match self.local_ip() {
-            Some(ip) => gate.bound_to(ip),
-            None => gate,
+        self.access = Arc::new(match self.local_ip() {
+            Some(ip) => access.bound_to(ip),
+            None => access,
         });
         self
     }

@@ -83,7 +83,7 @@ impl fmt::Display for Status {
 
 /// Why a request is not served. All of it is fixed text: nothing of the request stands in it (E1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::net) struct Refusal {
+pub(in crate::net) struct HttpRefusal {
     pub(in crate::net) status: Status,
     /// What is wrong and what to do, for the one who asked and for the log.
     pub(in crate::net) why: &'static str,
@@ -91,9 +91,9 @@ pub(in crate::net) struct Refusal {
     pub(in crate::net) header: &'static str,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(in crate::net) const fn new(status: Status, why: &'static str) -> Self {
-        Refusal { status, why, header: "" }
+        HttpRefusal { status, why, header: "" }
     }
 
     pub(in crate::net) const fn with_header(mut self, header: &'static str) -> Self {
@@ -102,7 +102,7 @@ impl Refusal {
     }
 
     pub(in crate::net) const fn malformed(why: &'static str) -> Self {
-        Refusal::new(Status::BAD_REQUEST, why)
+        HttpRefusal::new(Status::BAD_REQUEST, why)
     }
 
     /// Logs it. Nothing of the request stands there (G6).
@@ -115,15 +115,15 @@ impl Refusal {
     }
 
     /// The request took too long to arrive.
-    pub(in crate::net) const LATE: Refusal =
-        Refusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
+    pub(in crate::net) const LATE: HttpRefusal =
+        HttpRefusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
 
     /// As many connections as there may be are open already.
-    pub(in crate::net) const BUSY: Refusal =
-        Refusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
+    pub(in crate::net) const BUSY: HttpRefusal =
+        HttpRefusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
 
     /// Another path than the one that is served.
-    pub(in crate::net) const NO_SUCH_PATH: Refusal = Refusal::new(
+    pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
         Status::NOT_FOUND,
         "Nothing is served under this path. Use the path that the server announces.",
     );

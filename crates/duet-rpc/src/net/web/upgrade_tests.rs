@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::super::status::Refused;
 use super::{Ask, ask_for_upgrade, upgrade};
-use crate::net::{Gate, Socket};
+use crate::net::{AccessPolicy, Socket};
 
 const LIMIT: usize = 8 * 1024;
 const SHORT: Duration = Duration::from_millis(50);
@@ -28,9 +28,9 @@ fn ask(token: Option<&str>) -> Ask<'_> {
 /// What a client hears that says this and then closes its end, and what the server makes of it.
 async fn say(bytes: &str, patience: Duration) -> (String, io::Result<Vec<u8>>) {
     let (server, mut client) = pair().await;
-    let gate = Gate::default().token("s3cret");
+    let access = AccessPolicy::default().token("s3cret");
     let serving = tokio::spawn(async move {
-        let outcome = upgrade(server, &gate, "/rpc", LIMIT, patience).await;
+        let outcome = upgrade(server, &access, "/rpc", LIMIT, patience).await;
         outcome.map(|upgraded| upgraded.rest)
     });
     client.write_all(bytes.as_bytes()).await.expect("it is sent");
@@ -104,9 +104,9 @@ async fn hear(bytes: &str, ends: bool) -> io::Result<Vec<u8>> {
 async fn t2_both_ends_agree_over_a_socket() {
     for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
         let (server, client) = pair().await;
-        let (gate, ask) = (Gate::default().token("s3cret"), ask(token));
+        let (access, ask) = (AccessPolicy::default().token("s3cret"), ask(token));
         let (taken, asked) = tokio::join!(
-            upgrade(server, &gate, "/rpc", LIMIT, LONG),
+            upgrade(server, &access, "/rpc", LIMIT, LONG),
             ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, Some(LONG))
         );
         assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));

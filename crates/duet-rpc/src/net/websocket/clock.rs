@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 
 /// Knows what is due while nothing comes. It stands still while nothing is read, and costs nothing
 /// but a look at the time as long as something comes.
-pub(super) struct Clock {
+pub(super) struct WebSocketClock {
     /// How long a message may take, and how long this one has.
     read_timeout: Option<Duration>,
     timer: ReadTimer,
@@ -38,9 +38,9 @@ pub(super) enum Due {
 /// been stopped, or a handler have held the thread.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-impl Clock {
+impl WebSocketClock {
     pub(super) fn new(read_timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
-        Clock {
+        WebSocketClock {
             read_timeout,
             timer: ReadTimer::new(read_timeout),
             keep_alive,
@@ -70,7 +70,7 @@ impl Clock {
         self.last_look = None;
     }
 
-    /// Nothing is read until the next [`poll`](Clock::poll), so nothing can be heard.
+    /// Nothing is read until the next [`poll`](WebSocketClock::poll), so nothing can be heard.
     pub(super) fn pause(&mut self) {
         self.timer.pause(now());
         self.hear();

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What a close frame says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LastStderr {
+pub(super) struct CloseFrame {
     /// `None` answers a remote that gave none.
     pub(super) code: Option<u16>,
     pub(super) reason: &'static str,
@@ -32,17 +32,17 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    pub(super) fn new(role: Role, words: Option<LastStderr>) -> Self {
+    pub(super) fn new(role: Role, close: Option<CloseFrame>) -> Self {
         let mut frame = Vec::new();
-        if let Some(words) = words {
-            let control = match words.code {
-                Some(code) => Control::close(code, words.reason),
+        if let Some(close) = close {
+            let control = match close.code {
+                Some(code) => Control::close(code, close.reason),
                 None => Control::new(b""),
             };
             let mut writer = FrameWriter::new(role, random::seed());
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
-        let is_refusal = words.is_some_and(|words| !words.reason.is_empty());
+        let is_refusal = close.is_some_and(|close| !close.reason.is_empty());
         Closing { frame, sent: 0, is_refusal, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
     }
 
@@ -62,7 +62,7 @@ impl Closing {
         }
         match self.is_refusal {
             true => socket.poll_linger(cx),
-            false => socket.poll_farewell(cx),
+            false => socket.poll_shutdown(cx),
         }
     }
 }

@@ -16,9 +16,9 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::ws::{Control, ControlKind, Problem, Role, close_code};
 
-use self::clock::{Clock, Due};
-use self::closing::{Closing, LastStderr};
-use self::reader::{End, Reader};
+use self::clock::{Due, WebSocketClock};
+use self::closing::{CloseFrame, Closing};
+use self::reader::{FrameReader, WebSocketEnd};
 use super::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
@@ -50,15 +50,15 @@ pub struct WebSocket {
     role: Role,
     /// What was read together with the handshake and stands behind it.
     leftover: Vec<u8>,
-    reader: Reader,
-    clock: Clock,
+    reader: FrameReader,
+    clock: WebSocketClock,
     wants_ping: bool,
     /// Where the last control frame ends, counted in bytes that have left since the beginning.
     control_end: u64,
     /// Whether a part of what waits has left, and the remote may be in the middle of a frame.
     is_midway: bool,
     has_ended: bool,
-    final_response: Option<LastStderr>,
+    close_frame: Option<CloseFrame>,
     /// Set by a server before it closes its connections because it stops.
     going_away: Option<Arc<AtomicBool>>,
     closing: Option<Box<Closing>>,
@@ -75,13 +75,13 @@ impl WebSocket {
             socket,
             role,
             leftover,
-            reader: Reader::new(role, profile.limits.message_bytes),
-            clock: Clock::new(profile.read_timeout, Some(KEEP_ALIVE)),
+            reader: FrameReader::new(role, profile.limits.message_bytes),
+            clock: WebSocketClock::new(profile.read_timeout, Some(KEEP_ALIVE)),
             wants_ping: false,
             control_end: 0,
             is_midway: false,
             has_ended: false,
-            final_response: None,
+            close_frame: None,
             going_away: None,
             closing: None,
         }
@@ -103,24 +103,24 @@ impl WebSocket {
     }
 
     /// Nothing more is received, and this is why. What came of an unfinished message is dropped.
-    fn end(&mut self, end: End, inbox: &mut Inbox) -> io::Result<Received> {
-        self.final_response = match end {
-            End::Lost => {
+    fn end(&mut self, end: WebSocketEnd, inbox: &mut Inbox) -> io::Result<Received> {
+        self.close_frame = match end {
+            WebSocketEnd::Lost => {
                 tracing::debug!("the connection ended without a word");
                 None
             }
-            End::Closed(code) => {
+            WebSocketEnd::Closed(code) => {
                 if let Some(code) = code
                     && !matches!(code, close_code::NORMAL | close_code::GOING_AWAY)
                 {
                     inbox.note_end(closing::closed_with(code))?;
                 }
-                Some(LastStderr { code, reason: "" })
+                Some(CloseFrame { code, reason: "" })
             }
-            End::Failed(problem) => {
+            WebSocketEnd::Failed(problem) => {
                 self.log_problem(problem);
                 inbox.note_end(closing::failed(problem, self.reader.limit()))?;
-                Some(LastStderr { code: Some(problem.code()), reason: problem.reason() })
+                Some(CloseFrame { code: Some(problem.code()), reason: problem.reason() })
             }
         };
         self.finish(inbox)
@@ -172,7 +172,7 @@ impl WebSocket {
             }
         };
         inbox.note_end(io::Error::new(io::ErrorKind::TimedOut, reason))?;
-        self.final_response = Some(LastStderr { code: Some(close_code::POLICY), reason });
+        self.close_frame = Some(CloseFrame { code: Some(close_code::POLICY), reason });
         Poll::Ready(self.finish(inbox))
     }
 
@@ -204,10 +204,9 @@ impl WebSocket {
             true => close_code::GOING_AWAY,
             false => close_code::NORMAL,
         };
-        let words =
-            self.final_response.take().unwrap_or(LastStderr { code: Some(code), reason: "" });
+        let frame = self.close_frame.take().unwrap_or(CloseFrame { code: Some(code), reason: "" });
         // In the middle of a frame it would be taken for a part of that.
-        Closing::new(self.role, Some(words).filter(|_| !self.is_midway))
+        Closing::new(self.role, Some(frame).filter(|_| !self.is_midway))
     }
 }
 

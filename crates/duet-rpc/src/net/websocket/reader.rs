@@ -9,7 +9,7 @@ use duet_rpc_proto::ws::{Control, Decoder, Event, Problem, Role};
 use crate::transport::Inbox;
 
 /// Takes messages out of frames, straight into the inbox.
-pub(super) struct Reader {
+pub(super) struct FrameReader {
     decoder: Decoder,
     limit: usize,
     /// Tells one message from the next.
@@ -19,7 +19,7 @@ pub(super) struct Reader {
 }
 
 /// Why nothing more comes.
-pub(super) enum End {
+pub(super) enum WebSocketEnd {
     /// The remote said so, with this code.
     Closed(Option<u16>),
     /// The socket has ended and the remote had not said so.
@@ -28,9 +28,9 @@ pub(super) enum End {
     Failed(Problem),
 }
 
-impl Reader {
+impl FrameReader {
     pub(super) fn new(role: Role, limit: usize) -> Self {
-        Reader { decoder: Decoder::new(role, limit), limit, serial: 0, pong: None }
+        FrameReader { decoder: Decoder::new(role, limit), limit, serial: 0, pong: None }
     }
 
     /// How many bytes a message may have.
@@ -39,9 +39,13 @@ impl Reader {
     }
 
     /// Takes what has come; no bytes are the end. What stands behind an end is dropped.
-    pub(super) fn take(&mut self, bytes: &[u8], inbox: &mut Inbox) -> io::Result<Option<End>> {
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        inbox: &mut Inbox,
+    ) -> io::Result<Option<WebSocketEnd>> {
         if bytes.is_empty() {
-            return Ok(Some(End::Lost));
+            return Ok(Some(WebSocketEnd::Lost));
         }
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -51,8 +55,8 @@ impl Reader {
                 None | Some(Event::Pong) => {}
                 Some(Event::Message) => inbox.end_message()?,
                 Some(Event::Ping) => self.note_ping(),
-                Some(Event::Close(code)) => return Ok(Some(End::Closed(code))),
-                Some(Event::Failed(problem)) => return Ok(Some(End::Failed(problem))),
+                Some(Event::Close(code)) => return Ok(Some(WebSocketEnd::Closed(code))),
+                Some(Event::Failed(problem)) => return Ok(Some(WebSocketEnd::Failed(problem))),
             }
             if event.is_some() && !self.decoder.is_inside() {
                 self.serial += 1;
@@ -81,7 +85,7 @@ impl Reader {
     }
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for FrameReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.decoder.fmt(f)
     }

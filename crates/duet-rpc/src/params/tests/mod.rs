@@ -366,15 +366,15 @@ fn p7_large_parameters_cost_no_more_memory_than_their_text() {
 #[test]
 fn m9_parameters_that_are_nested_deeply_are_refused_and_harm_nothing() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert_eq!(wire::<Tree>(&nested(127)), Value::Null);
+    assert_eq!(wire::<Nested>(&nested(127)), Value::Null);
     for depth in [128, 129, 130, 131, 1_024, 100_000] {
         let whole = json!({"param": "params", "expected": "valid parameters", "received": "array"});
-        assert_eq!(wire::<Tree>(&nested(depth))["data"], whole, "{depth}");
+        assert_eq!(wire::<Nested>(&nested(depth))["data"], whole, "{depth}");
         assert_eq!(wire::<(Value, u8)>(&nested(depth))["code"], -32602, "{depth}");
     }
     // Tall and large: going through it once for each level would take too long.
     let large = nested(100).replacen("[]", &format!("[{}[]]", "[],".repeat(1 << 20)), 1);
-    let error = wire::<(Tree, u8)>(&format!("[{large},null]"));
+    let error = wire::<(Nested, u8)>(&format!("[{large},null]"));
     assert_eq!(error["data"]["expected"], "valid parameters");
     // A type that does not go down there does not care.
     let error = wire::<Range>(&format!(r#"{{"start":{},"end":1}}"#, nested(1_024)));

@@ -62,7 +62,7 @@ proptest! {
         let agree = [
             agree::<Range>, agree::<Choices>, agree::<Pair>, agree::<Strict>, agree::<Wrapped>,
             agree::<Holder>, agree::<Flat>, agree::<Rest>, agree::<Custom>, agree::<Hard>,
-            agree::<Tree>, agree::<HashMap<String, Point>>, agree::<HashMap<u32, Point>>,
+            agree::<Nested>, agree::<HashMap<String, Point>>, agree::<HashMap<u32, Point>>,
             agree::<Vec<i64>>, agree::<Vec<f32>>, agree::<Vec<u128>>, agree::<Level>,
             agree::<Drawing>, agree::<Tagged>, agree::<Adjacent>, agree::<HashMap<i128, Value>>,
             agree::<Either>, agree::<Vec<Shape>>, agree::<Vec<Severity>>, agree::<Vec<Text>>,
@@ -78,7 +78,7 @@ proptest! {
         // The types with closed lists are left out: these may show a string.
         let wires = [
             wire::<Range>, wire::<Choices>, wire::<Pair>, wire::<Strict>, wire::<Wrapped>,
-            wire::<Holder>, wire::<Flat>, wire::<Rest>, wire::<Custom>, wire::<Hard>, wire::<Tree>,
+            wire::<Holder>, wire::<Flat>, wire::<Rest>, wire::<Custom>, wire::<Hard>, wire::<Nested>,
             wire::<HashMap<String, Point>>, wire::<HashMap<u32, Point>>, wire::<(i64, String)>,
             wire::<Option<Vec<Custom>>>,
         ];

@@ -87,11 +87,11 @@ pub(super) struct Nothing;
 pub(super) struct Pair(pub(super) u8, pub(super) char);
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Wrapper(pub(super) Point);
+pub(super) struct NewtypePoint(pub(super) Point);
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Wrapped {
-    pub(super) inner: Wrapper,
+    pub(super) inner: NewtypePoint,
 }
 
 #[derive(Debug, Deserialize)]
@@ -241,4 +241,4 @@ impl<'de> Deserialize<'de> for Text {
 
 /// As deep as the remote likes.
 #[derive(Debug, Deserialize)]
-pub(super) struct Tree(pub(super) Vec<Tree>);
+pub(super) struct Nested(pub(super) Vec<Nested>);

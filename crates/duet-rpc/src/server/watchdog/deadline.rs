@@ -34,7 +34,7 @@ impl Deadlines {
         patience: Duration,
         counts_from: CountsFrom,
         code: i32,
-        progress: &Progress,
+        progress: &WriteProgress,
     ) {
         let new = Deadline { armed: now, patience, counts_from, code };
         let kept = match counts_from {
@@ -48,7 +48,7 @@ impl Deadlines {
     }
 
     /// The earliest, as it is now, and the exit code that goes with it.
-    pub(super) fn next(&self, progress: &Progress) -> Option<(Instant, i32)> {
+    pub(super) fn next(&self, progress: &WriteProgress) -> Option<(Instant, i32)> {
         let both = [self.from_trigger, self.from_last_byte];
         let known = both.iter().flatten().map(|deadline| (deadline.at(progress), deadline.code));
         known.min_by_key(|&(at, _)| at)
@@ -56,7 +56,7 @@ impl Deadlines {
 }
 
 impl Deadline {
-    fn at(&self, progress: &Progress) -> Instant {
+    fn at(&self, progress: &WriteProgress) -> Instant {
         let from = match self.counts_from {
             CountsFrom::Trigger => self.armed,
             CountsFrom::LastByte => self.armed.max(progress.last()),
@@ -69,14 +69,14 @@ impl Deadline {
 
 /// When bytes last left, in one number that a thread can write while another reads.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     origin: Instant,
     milliseconds: AtomicU64,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(super) fn new() -> Self {
-        Progress { origin: Instant::now(), milliseconds: AtomicU64::new(0) }
+        WriteProgress { origin: Instant::now(), milliseconds: AtomicU64::new(0) }
     }
 
     pub(super) fn now(&self) {

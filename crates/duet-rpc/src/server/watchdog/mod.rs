@@ -27,7 +27,7 @@ use rustix::io::retry_on_intr;
 use crate::panic_guard;
 use crate::sync::lock;
 use crate::threads;
-use deadline::{Deadlines, Progress};
+use deadline::{Deadlines, WriteProgress};
 use signals::Signals;
 
 pub(crate) use deadline::CountsFrom;
@@ -47,27 +47,27 @@ const END: PollFlags = PollFlags::empty();
 
 /// What asks the process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum ShutdownTrigger {
     Signal(Signal),
     ParentEnded,
     InputEnded,
     OutputEnded,
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for ShutdownTrigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Call::Signal(signal) => write!(f, "received {}", signal.name()),
-            Call::ParentEnded => f.write_str("the parent process has ended"),
-            Call::InputEnded => f.write_str("stdin closed"),
-            Call::OutputEnded => f.write_str("stdout closed"),
+            ShutdownTrigger::Signal(signal) => write!(f, "received {}", signal.name()),
+            ShutdownTrigger::ParentEnded => f.write_str("the parent process has ended"),
+            ShutdownTrigger::InputEnded => f.write_str("stdin closed"),
+            ShutdownTrigger::OutputEnded => f.write_str("stdout closed"),
         }
     }
 }
 
 /// Called on the watchdog's thread for each call. It must not block. It can arm the alarm, and
 /// should: the runtime may be stuck.
-pub(crate) type OnCall = Box<dyn Fn(Call, &Alarm) + Send>;
+pub(crate) type OnTrigger = Box<dyn Fn(ShutdownTrigger, &Alarm) + Send>;
 
 /// Owns the watchdog's thread. When it is dropped, the thread ends and signals are no longer
 /// received, unless the alarm is armed: then it stays to the end. A signal that nobody receives
@@ -77,12 +77,12 @@ pub(crate) struct Watchdog(Alarm);
 
 /// What tells the watchdog of a deadline. It may be cloned and sent to any thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Alarm(Arc<Shared>);
+pub(crate) struct Alarm(Arc<WatchdogShared>);
 
 #[derive(Debug)]
-struct Shared {
+struct WatchdogShared {
     deadlines: Mutex<Deadlines>,
-    progress: Progress,
+    progress: WriteProgress,
     /// An input to be watched, until the thread takes it.
     input: Mutex<Option<OwnedFd>>,
     /// The parent to be watched, until the thread takes it.
@@ -92,51 +92,54 @@ struct Shared {
     /// The watchdog was dropped.
     is_left: AtomicBool,
     /// Never blocks.
-    bell: UnixStream,
+    wake_tx: UnixStream,
 }
 
 impl Watchdog {
     /// Starts the thread, which receives SIGINT, SIGTERM and SIGHUP from here on.
     ///
-    /// When a deadline has passed it calls `last_rites`, which must not block, and then ends the
+    /// When a deadline has passed it calls `before_forced_exit`, which must not block, and then ends the
     /// process at once. No destructor and no exit handler runs, since a stuck thread may hold the
     /// locks that they need.
-    pub(crate) fn start(on_call: OnCall, last_rites: Box<dyn Fn() + Send>) -> io::Result<Watchdog> {
+    pub(crate) fn start(
+        on_trigger: OnTrigger,
+        before_forced_exit: Box<dyn Fn() + Send>,
+    ) -> io::Result<Watchdog> {
         let end = Box::new(|code| signal_hook::low_level::exit(code));
-        Self::start_with_end(on_call, last_rites, end)
+        Self::start_with_end(on_trigger, before_forced_exit, end)
     }
 
     fn start_with_end(
-        on_call: OnCall,
-        last_rites: Box<dyn Fn() + Send>,
+        on_trigger: OnTrigger,
+        before_forced_exit: Box<dyn Fn() + Send>,
         end: Box<dyn Fn(i32) + Send>,
     ) -> io::Result<Watchdog> {
-        let (ear, bell) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
-        let signals = Signals::receive(&bell)?;
-        let alarm = Alarm(Arc::new(Shared {
+        let (wake_rx, wake_tx) = UnixStream::pair()?;
+        wake_tx.set_nonblocking(true)?;
+        let signals = Signals::receive(&wake_tx)?;
+        let alarm = Alarm(Arc::new(WatchdogShared {
             deadlines: Mutex::new(Deadlines::default()),
-            progress: Progress::new(),
+            progress: WriteProgress::new(),
             input: Mutex::new(None),
             parent: Mutex::new(None),
             output: Mutex::new(None),
             is_left: AtomicBool::new(false),
-            bell,
+            wake_tx,
         }));
         let (input, parent, output) = (None, None, None);
-        let alarm_of_guard = alarm.clone();
-        let guard = Guard {
-            alarm: alarm_of_guard,
+        let alarm_of_thread = alarm.clone();
+        let thread = WatchdogThread {
+            alarm: alarm_of_thread,
             signals,
-            on_call,
-            last_rites,
+            on_trigger,
+            before_forced_exit,
             end,
-            ear,
+            wake_rx,
             input,
             parent,
             output,
         };
-        threads::spawn("duet-rpc watchdog", move || guard.watch())?;
+        threads::spawn("duet-rpc watchdog", move || thread.watch())?;
         Ok(Watchdog(alarm))
     }
 
@@ -149,7 +152,7 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.0.0.is_left.store(true, Ordering::Release);
-        self.0.ring();
+        self.0.wake();
     }
 }
 
@@ -159,7 +162,7 @@ impl Alarm {
     /// time, and never more.
     pub(crate) fn arm(&self, patience: Duration, counts_from: CountsFrom, code: i32) {
         self.deadlines().add(Instant::now(), patience, counts_from, code, &self.0.progress);
-        self.ring();
+        self.wake();
     }
 
     /// Bytes have left. It is cheap enough to be called after every write.
@@ -170,13 +173,13 @@ impl Alarm {
     /// Watches for the end of this input, which is a call to end.
     pub(crate) fn watch(&self, input: OwnedFd) {
         *self.input() = Some(input);
-        self.ring();
+        self.wake();
     }
 
     /// Watches for the end of the parent, which is a call to end.
     pub(crate) fn watch_parent(&self, parent: Parent) {
         *lock(&self.0.parent) = Some(parent);
-        self.ring();
+        self.wake();
     }
 
     /// Watches for the end of whoever reads this output, which is a call to end.
@@ -191,7 +194,7 @@ impl Alarm {
 
     fn set_output(&self, output: Option<OwnedFd>) {
         *lock(&self.0.output) = Some(output);
-        self.ring();
+        self.wake();
     }
 
     fn input(&self) -> std::sync::MutexGuard<'_, Option<OwnedFd>> {
@@ -203,19 +206,19 @@ impl Alarm {
     }
 
     /// Makes the thread look again. If there is no room for a byte, it has enough to wake from.
-    fn ring(&self) {
-        let _ = (&self.0.bell).write(&[0]);
+    fn wake(&self) {
+        let _ = (&self.0.wake_tx).write(&[0]);
     }
 }
 
 /// What the thread has.
-struct Guard {
+struct WatchdogThread {
     alarm: Alarm,
     signals: Signals,
-    on_call: OnCall,
-    last_rites: Box<dyn Fn() + Send>,
+    on_trigger: OnTrigger,
+    before_forced_exit: Box<dyn Fn() + Send>,
     end: Box<dyn Fn(i32) + Send>,
-    ear: UnixStream,
+    wake_rx: UnixStream,
     /// The input, until its end is seen.
     input: Option<OwnedFd>,
     /// The same of the parent.
@@ -224,7 +227,7 @@ struct Guard {
     output: Option<OwnedFd>,
 }
 
-impl Guard {
+impl WatchdogThread {
     fn watch(mut self) {
         loop {
             let is_left = self.alarm.0.is_left.load(Ordering::Acquire);
@@ -247,14 +250,14 @@ impl Guard {
         let mut any = false;
         for signal in self.signals.take() {
             any = true;
-            self.tell(Call::Signal(signal));
+            self.tell(ShutdownTrigger::Signal(signal));
         }
         any
     }
 
-    fn tell(&self, call: Call) {
+    fn tell(&self, trigger: ShutdownTrigger) {
         // If it panics, the deadline must still be kept.
-        let _ = panic_guard::catch(|| (self.on_call)(call, &self.alarm));
+        let _ = panic_guard::catch(|| (self.on_trigger)(trigger, &self.alarm));
     }
 
     fn wait(&mut self, until: Option<Instant>) {
@@ -270,7 +273,7 @@ impl Guard {
         }
     }
 
-    /// Waits for the bell, the end of the input or of the parent, or the time; `true` for the bell.
+    /// Waits for a wake byte, the end of the input or of the parent, or the time; `true` for the byte.
     fn poll(&mut self, time: Option<Duration>) -> rustix::io::Result<bool> {
         if let Some(input) = self.alarm.input().take() {
             self.input = Some(input);
@@ -279,7 +282,7 @@ impl Guard {
         if let Some(parent) = parent {
             // It may have ended before its watch was set, or have lost its pid to another.
             match parent.is_gone() {
-                true => self.tell(Call::ParentEnded),
+                true => self.tell(ShutdownTrigger::ParentEnded),
                 false => self.parent = Some(parent),
             }
         }
@@ -291,44 +294,44 @@ impl Guard {
         // A time that is rounded down would make this spin; one that does not fit is no time.
         let time = time.map(|time| time + Duration::from_millis(1));
         let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
-        // What is not there is never ready: its place is taken by an ear that listens for nothing.
-        let nothing = || PollFd::new(&self.ear, PollFlags::empty());
+        // What is not there is never ready: its place is taken by `wake_rx`, polled for nothing.
+        let nothing = || PollFd::new(&self.wake_rx, PollFlags::empty());
         let input = self.input.as_ref().map(|input| PollFd::new(input, END));
         let parent = self.parent.as_ref().and_then(Parent::fd);
         let parent = parent.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         // That nobody reads any more is told unasked: as an error of a pipe, as the end of a socket.
         let output = self.output.as_ref().map(|output| PollFd::new(output, PollFlags::empty()));
         let mut fds = [
-            PollFd::new(&self.ear, PollFlags::IN),
+            PollFd::new(&self.wake_rx, PollFlags::IN),
             input.unwrap_or_else(nothing),
             parent.unwrap_or_else(nothing),
             output.unwrap_or_else(nothing),
         ];
         retry_on_intr(|| rustix::event::poll(&mut fds, time.as_ref()))?;
-        let [has_rung, has_ended, is_told, is_unread] = fds.map(|fd| !fd.revents().is_empty());
+        let [is_woken, has_ended, is_told, is_unread] = fds.map(|fd| !fd.revents().is_empty());
         if self.input.take_if(|_| has_ended).is_some() {
-            self.tell(Call::InputEnded);
+            self.tell(ShutdownTrigger::InputEnded);
         }
         if self.parent.take_if(|parent| is_told || parent.is_gone()).is_some() {
-            self.tell(Call::ParentEnded);
+            self.tell(ShutdownTrigger::ParentEnded);
         }
         // Behind the input: whoever closes both is gone, which is no fault.
         if self.output.take_if(|_| is_unread).is_some() {
-            self.tell(Call::OutputEnded);
+            self.tell(ShutdownTrigger::OutputEnded);
         }
-        Ok(has_rung)
+        Ok(is_woken)
     }
 
-    /// Takes what is on the bell.
+    /// Reads the wake bytes.
     fn listen(&mut self) {
-        match self.ear.read(&mut [0; 64]).map_err(|error| error.kind()) {
+        match self.wake_rx.read(&mut [0; 64]).map_err(|error| error.kind()) {
             Ok(1..) | Err(ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Ok(0) | Err(_) => thread::sleep(REST),
         }
     }
 
     fn end_it(&self, code: i32) {
-        let _ = panic_guard::catch(|| (self.last_rites)());
+        let _ = panic_guard::catch(|| (self.before_forced_exit)());
         (self.end)(code);
     }
 }

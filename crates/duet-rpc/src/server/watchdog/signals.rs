@@ -47,9 +47,9 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Notes each signal that comes, and then writes a byte to the bell. A signal that was ignored
+    /// Notes each signal that comes, and then writes a byte to `wake_tx`. A signal that was ignored
     /// when the process started, as SIGHUP is under `nohup`, stays ignored.
-    pub(super) fn receive(bell: &UnixStream) -> io::Result<Self> {
+    pub(super) fn receive(wake_tx: &UnixStream) -> io::Result<Self> {
         let mut signals = Signals { came: Default::default(), registered: Vec::new() };
         // If stdout is a file that may grow no larger, a write is to fail as all others do, and not
         // to end the process with a signal.
@@ -58,10 +58,10 @@ impl Signals {
             if is_ignored(signal.number()) {
                 continue;
             }
-            // The order is kept when the signal comes: whoever hears the bell finds the note.
+            // The order is kept when the signal comes: the thread that `wake_tx` wakes finds the note.
             signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
-            let bell = bell.try_clone()?;
-            signals.registered.push(low_level::pipe::register(signal.number(), bell)?);
+            let wake_tx = wake_tx.try_clone()?;
+            signals.registered.push(low_level::pipe::register(signal.number(), wake_tx)?);
         }
         // One that waits comes now.
         unblock();

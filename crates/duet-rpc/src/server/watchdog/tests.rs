@@ -20,7 +20,7 @@ fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Recei
     let (of_signal, of_rites) = (tell.clone(), tell.clone());
     let watchdog = Watchdog::start_with_end(
         Box::new(move |call, alarm| {
-            let Call::Signal(signal) = call else { return };
+            let ShutdownTrigger::Signal(signal) = call else { return };
             on_signal(signal, alarm);
             let _ = of_signal.send(Did::Hear(signal));
         }),
@@ -63,7 +63,7 @@ fn of_two_deadlines_the_earlier_counts() {
 
 #[test]
 fn progress_gives_time_to_a_slow_reader() {
-    let (mut deadlines, progress) = (Deadlines::default(), Progress::new());
+    let (mut deadlines, progress) = (Deadlines::default(), WriteProgress::new());
     let start = Instant::now();
     deadlines.add(start, SHORT, CountsFrom::LastByte, 1, &progress);
     assert_eq!(deadlines.next(&progress), Some((start + SHORT, 1)));
@@ -182,7 +182,8 @@ fn helper() {
             }
         }
         "stuck" => {
-            let on_signal = |_: Call, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
+            let on_signal =
+                |_: ShutdownTrigger, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
             let _watchdog = Watchdog::start(Box::new(on_signal), Box::new(|| {})).unwrap();
             raise(Signal::Terminate);
             loop {
