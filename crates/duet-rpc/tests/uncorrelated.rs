@@ -25,7 +25,7 @@ fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     (client, Peer::builder(Stream::of(there)).profile(narrow).router(router).spawn())
 }
 
-/// Whether a call has ended, and how.
+/// Returns `true` if a call has ended, and how.
 fn begin(
     client: &Peer,
     method: &'static str,

@@ -95,7 +95,7 @@ impl Window {
 }
 
 impl Connection {
-    /// Whether another message can be read and handled now: the only place that decides to stop reading.
+    /// Returns `true` if another message can be read and handled now: the only place that decides to stop reading.
     #[inline(always)]
     pub(super) fn may_read(&self) -> bool {
         self.session.wants_input()
@@ -103,13 +103,13 @@ impl Connection {
             && self.dispatch.trial_ends.is_none()
     }
 
-    /// Whether no further request may begin for now.
+    /// Returns `true` if no further request may begin for now.
     #[inline]
     pub(super) fn must_hold(&self) -> bool {
         self.is_full() || self.dispatch.trial_ends.is_some() || !self.stage.can_write()
     }
 
-    /// Whether no more should be sent than must be.
+    /// Returns `true` if no more should be sent than must be.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let outgoing = self.outbox.len();

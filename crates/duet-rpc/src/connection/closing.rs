@@ -100,12 +100,12 @@ impl Stage {
         matches!(self, Stage::Running)
     }
 
-    /// Whether turns are taken.
+    /// Returns `true` if turns are taken.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Stage::Running | Stage::Draining(_))
     }
 
-    /// Whether no write has failed.
+    /// Returns `true` if no write has failed.
     #[inline]
     pub(super) fn can_write(&self) -> bool {
         match self {
@@ -200,7 +200,7 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is over. An error is the end, and its reason.
+    /// Returns `true` if the connection is over. An error is the end, and its reason.
     #[inline]
     pub(super) fn check_over(&mut self, now: Instant) -> Result<(), Disconnect> {
         if !self.is_flushed || self.window.deadline().is_some() {
@@ -236,7 +236,7 @@ impl Connection {
         })
     }
 
-    /// Whether a connection that drains has nothing left to do.
+    /// Returns `true` if a connection that drains has nothing left to do.
     fn is_done(&self) -> bool {
         (self.is_closing() || (self.receive.has_ended && self.receive.is_drained))
             && self.session.is_idle()
@@ -247,13 +247,13 @@ impl Connection {
             && !self.shared.mailbox.has_queued()
     }
 
-    /// Whether messages that have come and have not begun never will.
+    /// Returns `true` if messages that have come and have not begun never will.
     pub(super) fn is_closing(&self) -> bool {
         let phase = self.session.phase();
         matches!(phase, Phase::Draining(draining) if draining.ending == Ending::Closing)
     }
 
-    /// Whether a remote that has closed its end gets more time, because it still reads. A process with one
+    /// Returns `true` if a remote that has closed its end gets more time, because it still reads. A process with one
     /// client cannot wait so long: it has to exit.
     fn waits_for_reader(&mut self, now: Instant) -> bool {
         let Stage::Draining(draining) = &mut self.stage else { return false };

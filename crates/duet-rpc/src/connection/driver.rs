@@ -44,13 +44,13 @@ impl Driver {
         self.connection.dispatch.pool = pool;
     }
 
-    /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.
+    /// Returns `true` if nothing needs the runtime: nothing runs, waits or is to be sent.
     #[cfg(unix)]
     pub(crate) fn is_idle(&self) -> bool {
         self.connection.is_idle()
     }
 
-    /// Whether a method runs for the first time, which shows its pace.
+    /// Returns `true` if a method runs for the first time, which shows its pace.
     #[cfg(unix)]
     pub(crate) fn is_on_trial(&self) -> bool {
         self.connection.dispatch.trial_ends.is_some()

@@ -194,7 +194,7 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
     });
 }
 
-/// Whether the remote is the cause: it answered with an error, or not at all.
+/// Returns `true` if the remote is the cause: it answered with an error, or not at all.
 fn is_theirs(error: &Error) -> bool {
     let kinds = [
         ErrorKind::Remote,

@@ -64,7 +64,7 @@ impl Command {
 pub(crate) struct Mailbox {
     inner: Mutex<MailboxState>,
     has_commands: AtomicBool,
-    /// Whether messages wait for room.
+    /// `true` if messages wait for room.
     has_queued: AtomicBool,
     /// The bytes that may wait to be sent.
     most_bytes: usize,
@@ -89,7 +89,7 @@ struct MailboxState {
     charged: usize,
     /// The calls among the commands, even those that were given up since.
     calls: usize,
-    /// Whether [`Command::Event`] is among the commands.
+    /// `true` if [`Command::Event`] is among the commands.
     has_event: bool,
     is_closed: bool,
     driver: Option<Waker>,
@@ -223,7 +223,7 @@ impl Mailbox {
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
-    /// Whether a message can be sent now. A message that comes while others wait stands behind them.
+    /// Returns `true` if a message can be sent now. A message that comes while others wait stands behind them.
     fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
@@ -261,7 +261,7 @@ impl Mailbox {
         std::mem::swap(&mut inner.commands, into);
     }
 
-    /// Whether messages may wait for room.
+    /// Returns `true` if messages may wait for room.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
         self.has_queued.load(Ordering::Acquire)

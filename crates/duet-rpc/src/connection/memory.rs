@@ -86,7 +86,7 @@ impl Budget {
         self.is_shared
     }
 
-    /// Whether connections share it, and so much waits to be sent that none should make more.
+    /// Returns `true` if connections share it, and so much waits to be sent that none should make more.
     #[inline]
     pub(crate) fn is_spent_by_many(&self) -> bool {
         self.is_shared && !self.has_room_for(0)
@@ -100,7 +100,7 @@ impl Budget {
         bytes > self.at_once / FEW
     }
 
-    /// Whether large answers of this size may be made at the same time.
+    /// Returns `true` if large answers of this size may be made at the same time.
     fn has_room_to_make(&self, bytes: usize) -> bool {
         bytes <= self.at_once && self.has_room_for(bytes)
     }
@@ -126,7 +126,7 @@ impl Budget {
         };
     }
 
-    /// Whether connections share it, and their batches hold so much that no more of their requests should
+    /// Returns `true` if connections share it, and their batches hold so much that no more of their requests should
     /// begin.
     #[inline]
     pub(crate) fn is_full_of_batches(&self) -> bool {

@@ -97,7 +97,7 @@ struct Connection {
     transport: Box<dyn Transport>,
     kind: TransportKind,
     outbox: Outbox,
-    /// Whether everything has left, even from buffers of the transport.
+    /// `true` if everything has left, even from buffers of the transport.
     is_flushed: bool,
     receive: Receive,
     dispatch: Dispatch,
@@ -105,7 +105,7 @@ struct Connection {
     window: budget::Window,
     uncorrelated: Uncorrelated,
     stage: Stage,
-    /// Whether other connections share this thread and its buffers.
+    /// `true` if other connections share this thread and its buffers.
     shares_thread: bool,
     /// The end of this connection's slice, if others share the thread.
     slice_ends: Option<Instant>,
@@ -215,7 +215,7 @@ impl Connection {
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
 
-    /// Whether work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
+    /// Returns `true` if work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
     /// the task for it.
     fn can_go_on(&self) -> bool {
         self.session.has_ready()

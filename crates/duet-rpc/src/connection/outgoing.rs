@@ -17,9 +17,9 @@ use crate::router::SendObserver;
 /// Messages of ours that wait.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// Whether events wait in a stream.
+    /// `true` if events wait in a stream.
     pub(super) has_events: bool,
-    /// Whether events went first when queued messages waited too, the last time.
+    /// `true` if events went first when queued messages waited too, the last time.
     events_went_first: bool,
     /// The stream whose turn it is.
     next_stream: usize,
@@ -242,7 +242,7 @@ impl Connection {
 
     // ---- events
 
-    /// Whether events wait, and there is room for one.
+    /// Returns `true` if events wait, and there is room for one.
     #[inline]
     pub(super) fn can_send_events(&self) -> bool {
         self.outgoing.has_events && !self.is_full()

@@ -36,11 +36,11 @@ const LAST_LOOK: Duration = Duration::from_millis(20);
 const MESSAGES_PER_CHECK: usize = 16;
 
 pub(super) struct Receive {
-    /// Whether everything that was received is handled.
+    /// `true` if everything that was received is handled.
     pub(super) is_drained: bool,
-    /// Whether the input has ended.
+    /// `true` if the input has ended.
     pub(super) has_ended: bool,
-    /// Whether the framing is still to be detected.
+    /// `true` if the framing is still to be detected.
     framing_is_open: bool,
     timer: ReadTimer,
     /// The time at which a frame that seems late is late.
@@ -57,7 +57,7 @@ impl Receive {
         self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)))
     }
 
-    /// Whether the frame that is being received is late.
+    /// Returns `true` if the frame that is being received is late.
     fn is_late(&mut self, now: Instant) -> bool {
         if self.timer.deadline().is_none_or(|deadline| deadline > now) {
             self.last_look = None;

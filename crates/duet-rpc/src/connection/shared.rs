@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) profile: Profile,
     /// The span of the connection, for the log.
     pub(crate) span: tracing::Span,
-    /// Whether only answers can be sent.
+    /// `true` if only answers can be sent.
     is_exchange: bool,
     pub(crate) remote: Remote,
     pub(crate) ids: Ids,
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
     pub(crate) counts: ConnectionCounts,
-    /// Whether the answers to batches hold so much that no more of their requests should begin.
+    /// `true` if the answers to batches hold so much that no more of their requests should begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
     pub(crate) uncorrelated_error: SetOnce<RemoteError>,

@@ -63,7 +63,7 @@ pub(super) struct Running {
     outcome: Option<Outcome>,
     /// Memory for the answer, until it is counted or the handler awaits.
     reservation: Option<Reservation>,
-    /// Whether it is answered busy if the answers to batches hold too much.
+    /// `true` if it is answered busy if the answers to batches hold too much.
     pub(super) may_be_busy: bool,
     /// Set if the connection waits for the pace of the first poll.
     pub(super) is_trial: bool,

@@ -26,7 +26,7 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Threads that start on demand, up to a maximum, and end when the pool is shut down.
 pub(crate) struct WorkerPool {
     most: usize,
-    /// Whether methods run here whose pace is not known yet.
+    /// `true` if methods run here whose pace is not known yet.
     takes_new: bool,
     state: Mutex<PoolState>,
     /// Rung for each task in the queue, and when the pool is shut down.
@@ -41,7 +41,7 @@ struct PoolState {
     /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
     idle: usize,
     is_over: bool,
-    /// Whether a thread drops the tasks of a pool that is over.
+    /// `true` if a thread drops the tasks of a pool that is over.
     is_dropping: bool,
 }
 
@@ -69,7 +69,7 @@ impl WorkerPool {
         Arc::new(WorkerPool { most, takes_new, state: Mutex::default(), news: Condvar::new() })
     }
 
-    /// Whether handlers of this pace run here.
+    /// Returns `true` if handlers of this pace run here.
     pub(super) fn takes(&self, pace: &Pace) -> bool {
         self.takes_new || pace.is_slow()
     }
@@ -110,7 +110,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Whether a worker is free for one more task; one is started if need be.
+    /// Returns `true` if a worker is free for one more task; one is started if need be.
     fn find_worker(self: &Arc<Self>, state: &mut PoolState) -> bool {
         if state.idle > state.queue.len() {
             return true;

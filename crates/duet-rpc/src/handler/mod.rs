@@ -89,7 +89,7 @@ pub trait Handler<S> {
     #[doc(hidden)]
     fn call(&self, arguments: Self::Arguments) -> Self::Return;
 
-    /// Whether it may run inline.
+    /// Returns `true` if it may run inline.
     #[doc(hidden)]
     fn pace(&self) -> Speed {
         Speed::Measured

@@ -7,7 +7,7 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server is.
+/// The address of a server.
 ///
 /// | URL | |
 /// |---|---|
@@ -54,12 +54,12 @@ pub struct Place {
     pub port: u16,
 }
 
-/// What a URL has behind the place: a path, which begins with a slash, and perhaps a query. It holds
-/// nothing that could end a line.
+/// The part of a URL after host and port: a path, which begins with a slash, and perhaps a query. It
+/// contains nothing that could end a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target(String);
 
-/// Why a text is no address.
+/// The reason why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(String);
 
@@ -67,8 +67,8 @@ pub struct AddressError(String);
 const WEB_PORT: u16 = 80;
 
 impl Address {
-    /// Whether only programs on this machine can reach it. For a name this asks the system what
-    /// addresses it has, which may take a moment, and may fail.
+    /// Returns `true` if only programs on this machine can reach it. For a host name this asks the system
+    /// for its addresses, which may take a moment and may fail.
     pub fn is_local(&self) -> io::Result<bool> {
         match self {
             Address::Stdio | Address::Unix(_) => Ok(true),
@@ -79,7 +79,7 @@ impl Address {
         }
     }
 
-    /// The same, at the port that was found for it.
+    /// The same address with another port.
     #[must_use]
     pub(crate) fn at_port(&self, port: u16) -> Address {
         let mut address = self.clone();
@@ -170,14 +170,14 @@ impl From<&Address> for Address {
     }
 }
 
-/// The address that a function was given: an [`Address`], or the text of one.
+/// Converts an argument into an address: an [`Address`], or its text.
 pub(super) fn resolve(
     address: impl TryInto<Address, Error: Into<AddressError>>,
 ) -> io::Result<Address> {
     address.try_into().map_err(|error| error.into().into())
 }
 
-/// What stands between the slashes, and what behind it.
+/// Splits a URL after its scheme into the authority and the rest.
 fn split(rest: &str) -> Result<(&str, &str), AddressError> {
     let Some(rest) = rest.strip_prefix("//") else {
         return Err(error("two slashes are missing", "such as tcp://127.0.0.1:4000"));
@@ -256,7 +256,7 @@ fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// The bytes of a text in which some are written as `%20`.
+/// Decodes percent escapes, such as `%20`.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -208,7 +208,7 @@ impl Problem {
         matches!(self.0.cause, ParamsCause::TooMuch)
     }
 
-    /// Whether the problem is this very value, and the type would have buffered it.
+    /// Returns `true` if the problem is this very value, and the type would have buffered it.
     pub(super) fn is_in_buffer(&self) -> bool {
         matches!(self.0.cause, ParamsCause::Buffered) && self.0.path.is_empty()
     }

@@ -55,7 +55,7 @@ struct Reading<'t> {
     text: &'t str,
     /// How many bytes may still be cut out.
     budget: Cell<usize>,
-    /// Whether the type showed that it knows the last key, so that an error may show it (E1).
+    /// `true` if the type showed that it knows the last key, so that an error may show it (E1).
     knows_key: Cell<bool>,
 }
 
@@ -86,7 +86,7 @@ impl<'de> ParamsReader<'de> {
         ParamsReader { text, json_type: "string", is_key, ..self }
     }
 
-    /// Whether the type showed that it knows the last key.
+    /// Returns `true` if the type showed that it knows the last key.
     pub(super) fn knows_key(&self) -> bool {
         self.reading.knows_key.get()
     }

@@ -1,9 +1,9 @@
 //! Server on sockets.
 //!
-//! The runtime of the main thread accepts; each connection is served, for all its life, by one of as
-//! many threads as there are processors, the one that has the least to do. A thread has a runtime of its
-//! own, so nothing is handed from one to another, and a connection costs the same whether there is one
-//! or thousands (S4).
+//! The runtime of the main thread accepts. There are as many threads as processors, and one of them, the
+//! one with the fewest connections, serves a connection for all its life. Each thread has a runtime of
+//! its own, so no work passes between threads, and a connection costs the same whether there is one or
+//! thousands (S4).
 
 use std::sync::Arc;
 use std::thread;
@@ -21,7 +21,7 @@ use crate::net::{Address, Hub, Listener, MOST_CONNECTIONS, descriptor_limit};
 use crate::panic_guard;
 use crate::stdio::set_stdio_aside;
 
-/// How many descriptors a thread with a runtime needs, and how many all the rest.
+/// Descriptors that a thread with a runtime needs, and descriptors for everything else.
 const PER_THREAD: usize = 4;
 const RESERVE: usize = 32;
 
@@ -63,7 +63,7 @@ impl Server {
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
         watch.triggers.log();
         let mut ended = Ok(());
-        // Who has stopped to listen removes its socket's file.
+        // A listener removes its socket's file when it stops.
         for listener in serving {
             ended = ended.and(listener.await);
         }
@@ -92,16 +92,16 @@ impl Server {
         let pool = Arc::clone(pool);
         hub = hub.on_threads(Arc::new(move || pool.find()), workers);
         let most = self.max_connections.unwrap_or(MOST_CONNECTIONS);
-        // One that cannot be accepted could not even be told so.
+        // A connection that cannot be accepted cannot be refused with a reason either.
         let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
         let descriptors = descriptors();
-        // If there are only few, connections have to do with fewer threads.
+        // With few descriptors, connections share fewer threads.
         let possible = descriptors.saturating_sub(reserve).max(descriptors / 2).max(1);
         hub.max_connections(most.min(possible)).build()
     }
 }
 
-/// A server that does not listen any more at one of its addresses, for whatever reason, is to end.
+/// Stops the server when one of its listeners stops, for whatever reason.
 struct StopOnDrop(Hub);
 
 impl Drop for StopOnDrop {
@@ -110,8 +110,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// How many files may be open, after that was made as many as may be: what a shell allows is meant for
-/// programs that wait for whichever descriptor, which this one does not.
+/// Raises the limit of open files as far as allowed, and returns it. A shell's default is meant for
+/// programs that use `select`, which this one does not.
 fn descriptors() -> usize {
     let before = rustix::process::getrlimit(Resource::Nofile);
     descriptor_limit::note_raised(before);

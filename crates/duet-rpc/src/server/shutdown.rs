@@ -1,4 +1,4 @@
-//! Shutdown: the triggers that ask the process to end, and the watchdog that sees to it.
+//! Shutdown: the triggers that ask the process to end, and the watchdog that enforces the end.
 //!
 //! | trigger | the connection | the forced exit counts from | exit code of a forced exit |
 //! |---|---|---|---|
@@ -25,36 +25,36 @@ use crate::panic_guard;
 use crate::peer::Peer;
 use crate::threads;
 
-/// Leaves the world as it was found. It must not block, and may be done more than once.
+/// Removes files and restores flags. It must not block, and may run more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;
 
-/// The watchdog, and what it has to do with the connection.
+/// The watchdog, and its ties to the connection.
 pub(super) struct ShutdownWatch {
     pub(super) alarm: Alarm,
     pub(super) triggers: Arc<Triggers>,
     clean_up: Arc<OnceLock<CleanUp>>,
-    /// Ends with this.
+    /// Dropping this ends the thread.
     _watchdog: Watchdog,
 }
 
-/// What asks the process to end: it may come before there is a connection to close.
+/// The triggers that have come. One may come before there is a connection to close.
 #[derive(Default)]
 pub(super) struct Triggers {
-    /// Begins to close what is to be closed.
+    /// Begins to close the connection or the hub.
     close: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// The first that is not the end of stdin.
+    /// The first trigger other than the end of stdin.
     first: OnceLock<ShutdownTrigger>,
     is_logged: AtomicBool,
     input_has_ended: AtomicBool,
     end_is_logged: AtomicBool,
-    /// Told when nobody reads stdout any more.
+    /// Notified when stdout has lost its reader.
     output_ended: Notify,
-    /// The connection was closed because of that.
+    /// `true` if the connection was closed because stdout has no reader.
     is_unread: AtomicBool,
 }
 
 impl Triggers {
-    /// Logs what has come, each once.
+    /// Logs the triggers that have come, each once.
     pub(super) fn log(&self) {
         if self.input_has_ended.load(Ordering::Relaxed) {
             log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
@@ -64,7 +64,7 @@ impl Triggers {
         }
     }
 
-    /// Whether the connection was closed because nobody reads stdout.
+    /// Returns `true` if the connection was closed because stdout has no reader.
     pub(super) fn is_unread(&self) -> bool {
         self.is_unread.load(Ordering::Relaxed)
     }
@@ -81,26 +81,26 @@ fn log_once(trigger: ShutdownTrigger, is_logged: &AtomicBool) {
     }
 }
 
-/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
-/// writes a log may block.
+/// Logs the triggers from another thread if the connection is stuck. The watchdog does not log them,
+/// because writing a log may block.
 fn log_if_stuck(triggers: &Arc<Triggers>) {
     let triggers = Arc::clone(triggers);
     let log = move || {
         thread::sleep(LOG_IF_STUCK);
         let _ = panic_guard::catch(|| triggers.log());
     };
-    // Without a thread it is not told, and no worse.
+    // Without a thread there is no such record.
     let _ = threads::spawn("duet-rpc last words", log);
 }
 
-/// Kills the programs that handlers have started and that still run shortly before the process ends
-/// by force. At that moment itself there may be too little time to find all that they started.
+/// Kills the programs that handlers have started and that still run shortly before the forced exit. At
+/// the exit itself there may be too little time to find all of their processes.
 fn end_programs_in_time() {
     let end = || {
         thread::sleep(PROGRAMS_END);
         at_exit::kill_all(FORCED_EXIT - PROGRAMS_END);
     };
-    // Without a thread, what can be found in a moment is killed at the end.
+    // Without a thread, the forced exit kills only the processes that it finds in a moment.
     let _ = threads::spawn("duet-rpc programs", end);
 }
 
@@ -111,12 +111,12 @@ impl ShutdownWatch {
         let (heard, to_clean_up) = (Arc::clone(&triggers), Arc::clone(&clean_up));
         let on_trigger = move |trigger, alarm: &Alarm| {
             let is_new = match trigger {
-                // What came before it is worked on; the connection will see it for itself.
+                // Earlier messages are still handled. The connection sees the end itself.
                 ShutdownTrigger::InputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
                     !heard.input_has_ended.swap(true, Ordering::Relaxed)
                 }
-                // A client that exits closes both, and its stdin counts.
+                // A client that exits closes both, and then the end of stdin counts.
                 ShutdownTrigger::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => {
                     false
                 }
@@ -153,12 +153,12 @@ impl ShutdownWatch {
         Ok(ShutdownWatch { alarm: watchdog.alarm(), triggers, clean_up, _watchdog: watchdog })
     }
 
-    /// Has this done before the process is ended by force.
+    /// Sets the clean-up that runs before a forced exit.
     pub(super) fn clean_up_with(&self, clean_up: impl Fn() + Send + Sync + 'static) {
         let _ = self.clean_up.set(Box::new(clean_up));
     }
 
-    /// Has this done when a call comes, or now if one has come already.
+    /// Sets the action for a trigger. It runs now if a trigger has come already.
     pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
         let _ = self.triggers.close.set(Box::new(close));
         if self.triggers.first.get().is_some()
@@ -173,14 +173,14 @@ impl ShutdownWatch {
         self.close_with(move || to_close.begin_close(None));
         let (triggers, mut state) = (Arc::clone(&self.triggers), peer.watch());
         tokio::spawn(async move {
-            // Whatever closes the connection shows in its state.
+            // Every close shows in the state, whatever its cause.
             let _ = state.wait_for(|state| !state.is_open()).await;
             triggers.log();
         });
         let (triggers, to_close) = (Arc::clone(&self.triggers), peer.clone());
         tokio::spawn(async move {
             triggers.output_ended.notified().await;
-            // Which end a client closes first, when it exits, is chance.
+            // A client that exits may close either end first.
             tokio::time::sleep(STDIN_FOLLOWS).await;
             if !triggers.input_has_ended.load(Ordering::Relaxed) {
                 triggers.is_unread.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Stdin and stdout of a server, which tell the watchdog of what happens on them.
+//! Stdin and stdout of a server. They report reads, writes and their end to the watchdog.
 
 use std::io;
 use std::pin::Pin;
@@ -14,12 +14,12 @@ use crate::connection::closing::{FORCED_EXIT, LINGER};
 use crate::stdio::Stdio;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
-/// Stdin and stdout, with the watchdog told of what happens on them.
+/// Stdin and stdout that report to the watchdog.
 pub(super) struct WatchedStdio {
     stdio: Stdio,
     alarm: Alarm,
     triggers: Arc<Triggers>,
-    /// Whether the client is to be given a moment to read the last answer.
+    /// `true` if the client gets a moment to read the last answer.
     must_linger: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
@@ -83,7 +83,7 @@ impl Transport for WatchedStdio {
                 return Poll::Pending;
             }
         }
-        // Its end is the end of this process for whoever reads it.
+        // The reader takes the end of stdout for the end of this process.
         self.alarm.forget_output();
         self.stdio.poll_close(cx)
     }

@@ -138,7 +138,7 @@ impl Outbox {
         }
     }
 
-    /// Whether all has left.
+    /// Returns `true` if all has left.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -155,12 +155,12 @@ impl Outbox {
         self.signs
     }
 
-    /// Whether the connection will be closed when all that is under way is done.
+    /// Returns `true` if the connection will be closed when all that is under way is done.
     pub fn is_closing(&self) -> bool {
         self.is_closing
     }
 
-    /// Whether the last received message gets no answer (HTTP then sends 202): everything that was received
+    /// Returns `true` if the last received message gets no answer (HTTP then sends 202): everything that was received
     /// is handled, and nothing waits in the outbox. A transport of the kind
     /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
     pub fn take_settled(&mut self) -> bool {

@@ -24,7 +24,7 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport};
 pub struct Stream<R, W> {
     reader: R,
     writer: W,
-    /// Whether the writer may hold bytes that it has taken and not passed on.
+    /// `true` if the writer may hold bytes that it has taken and not passed on.
     unflushed: bool,
     /// Runs while the writer takes its time to close.
     closing: Option<Pin<Box<Sleep>>>,

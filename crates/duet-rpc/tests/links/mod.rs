@@ -119,7 +119,7 @@ pub async fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether nothing is under way.
+/// Returns `true` if nothing is under way.
 pub fn is_quiet(peer: &Peer) -> bool {
     let Stats { pending_calls, running, waiting, .. } = peer.stats();
     pending_calls + running + waiting == 0

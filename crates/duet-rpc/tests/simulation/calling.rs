@@ -28,7 +28,7 @@ pub(crate) struct Terms {
     pub(crate) timeout: u64,
     pub(crate) total: Option<u64>,
     pub(crate) dropped: Option<u64>,
-    /// Whether it is polled once only before it is dropped.
+    /// `true` if it is polled once only before it is dropped.
     pub(crate) is_parked: bool,
 }
 

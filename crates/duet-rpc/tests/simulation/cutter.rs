@@ -16,7 +16,7 @@ impl Cutter {
         Cutter { framing, bytes: Vec::new(), body: None }
     }
 
-    /// Whether the next byte begins a message.
+    /// Returns `true` if the next byte begins a message.
     pub(crate) fn is_between(&self) -> bool {
         self.bytes.is_empty()
     }

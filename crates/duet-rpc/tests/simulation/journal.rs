@@ -73,7 +73,7 @@ pub(crate) struct Call {
     pub(crate) timeout: u64,
     /// The total, if progress restarts the timeout.
     pub(crate) total: Option<u64>,
-    /// Whether it was polled once and then left alone, so that nobody saw when it was answered.
+    /// `true` if it was polled once and then left alone, so that nobody saw when it was answered.
     pub(crate) is_parked: bool,
     /// When it ended, and how; `None` if it was dropped.
     pub(crate) ended: Option<(u64, Option<End>)>,

@@ -86,7 +86,7 @@ impl Figures {
         ]
     }
 
-    /// Whether there is enough of everything for so many seeds, if they are enough to tell.
+    /// Returns `true` if there is enough of everything for so many seeds, if they are enough to tell.
     fn check_floor(&self) {
         for ((name, figure), (_, floor)) in self.named().into_iter().zip(FLOOR.named()) {
             let floor = floor * self.seeds / FLOOR.seeds;

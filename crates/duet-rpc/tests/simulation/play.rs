@@ -28,7 +28,7 @@ const FOR_EVER: Duration = Duration::from_secs(600);
 pub(crate) struct Outcome {
     pub(crate) disconnects: [Option<Disconnect>; 2],
     pub(crate) unmatched: [usize; 2],
-    /// Whether nothing was under way any more before it was closed.
+    /// `true` if nothing was under way any more before it was closed.
     pub(crate) was_quiet: bool,
 }
 

@@ -19,7 +19,7 @@ impl Random {
         self.bits() % bound.max(1)
     }
 
-    /// Whether something happens that happens once in so many times; 0 stands for never.
+    /// Returns `true` if something happens that happens once in so many times; 0 stands for never.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
     }

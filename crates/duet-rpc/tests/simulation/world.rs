@@ -51,9 +51,9 @@ pub(crate) struct WayTerms {
     /// How often a read or a write is interrupted, or not ready although it could be.
     pub(crate) interrupted: u64,
     pub(crate) hesitant: u64,
-    /// Whether what was written leaves only when it is flushed.
+    /// `true` if what was written leaves only when it is flushed.
     pub(crate) buffers: bool,
-    /// Whether a writer is closed only when all that it wrote was read.
+    /// `true` if a writer is closed only when all that it wrote was read.
     pub(crate) lingers: bool,
     /// When nothing is delivered, from one moment to another.
     pub(crate) stalls: Vec<(u64, u64)>,
@@ -218,13 +218,13 @@ impl World {
         World { seed, framing, sides, ways, mishap, acts, pieces, close, last, lie: None }
     }
 
-    /// Whether nothing but the plans decides how calls end.
+    /// Returns `true` if nothing but the plans decides how calls end.
     pub(crate) fn is_exact(&self) -> bool {
         let is_concurrent = |side: &Side| side.profile.order == Order::Concurrent;
         self.sides.iter().all(is_concurrent) && self.is_free() && self.lives_on()
     }
 
-    /// Whether no limit is reached and nothing takes time on the link.
+    /// Returns `true` if no limit is reached and nothing takes time on the link.
     pub(crate) fn is_free(&self) -> bool {
         let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
         !self.sides.iter().any(|side| self.has_small_limits(side))
@@ -232,19 +232,19 @@ impl World {
             && !self.may_lose_messages()
     }
 
-    /// Whether nothing ends the connection before all is done.
+    /// Returns `true` if nothing ends the connection before all is done.
     pub(crate) fn lives_on(&self) -> bool {
         self.mishap.is_none()
             && self.close.is_none()
             && !self.acts.iter().any(|act| matches!(act.deed, Deed::Bye(_)))
     }
 
-    /// Whether messages may take too long to be read, and are dropped.
+    /// Returns `true` if messages may take too long to be read, and are dropped.
     pub(crate) fn may_lose_messages(&self) -> bool {
         self.sides[0].profile.read_timeout.is_some()
     }
 
-    /// Whether what never ends is called off when nobody waits for it any more. There may be no word for
+    /// Returns `true` if what never ends is called off when nobody waits for it any more. There may be no word for
     /// that, or it gets lost, or it stands behind so much that it is not read.
     pub(crate) fn must_get_quiet(&self) -> bool {
         let is_heard = self.dialect() != Dialect::None
@@ -261,7 +261,7 @@ impl World {
         self.sides[0].profile.dialect
     }
 
-    /// Whether ids, and so the bytes, are not the same each time.
+    /// Returns `true` if ids, and so the bytes, are not the same each time.
     pub(crate) fn has_random_ids(&self) -> bool {
         self.sides[0].profile.ids == IdStyle::Uuid
     }

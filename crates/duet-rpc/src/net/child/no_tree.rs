@@ -1,9 +1,10 @@
-//! Where there are no process groups, a program is ended alone.
+//! Systems without process groups: only the program itself is ended.
 
 use std::time::Instant;
 
 use tokio::process::Command;
 
+// Same name: the interface of `tree.rs`, for systems without process groups.
 pub(super) struct Marker;
 
 impl Marker {
@@ -12,8 +13,10 @@ impl Marker {
     }
 }
 
+// Same name: the interface of `tree.rs`, for systems without process groups.
 pub(super) struct Tree;
 
+// Same name: the interface of `procfs.rs`, for systems without process groups.
 pub(super) struct ProcessEntry {
     pub(super) program: String,
 }

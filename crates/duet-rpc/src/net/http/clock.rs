@@ -33,7 +33,7 @@ pub(super) struct HttpClock {
 struct Wait {
     what: Awaited,
     until: Instant,
-    /// Whether the time is over, and only what the system has already is waited for.
+    /// `true` if the time is over, and only what the system has already is waited for.
     is_last_look: bool,
 }
 

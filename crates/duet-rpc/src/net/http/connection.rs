@@ -115,22 +115,22 @@ impl HttpConnection {
         matches!(self.link, Link::Down)
     }
 
-    /// Whether all of its request has left, or nothing more of it will.
+    /// Returns `true` if all of its request has left, or nothing more of it will.
     pub(super) fn is_sent(&self) -> bool {
         self.exchange.as_ref().is_none_or(|it| it.is_written() || it.is_cut)
     }
 
-    /// Whether no request is under way here.
+    /// Returns `true` if no request is under way here.
     pub(super) fn is_idle(&self) -> bool {
         self.exchange.is_none() || self.is_down()
     }
 
-    /// Whether the request of that id is under way here.
+    /// Returns `true` if the request of that id is under way here.
     pub(super) fn carries(&self, id: &Id) -> bool {
         self.exchange.as_ref().and_then(HttpExchange::id) == Some(id)
     }
 
-    /// Whether it can take a request. A connection that the server has closed cannot: a request is
+    /// Returns `true` if it can take a request. A connection that the server has closed cannot: a request is
     /// never sent twice, so it must not be lost there. What has come is asked of the system itself, as
     /// the runtime may not have looked since.
     pub(super) fn is_free(&mut self) -> bool {

@@ -31,7 +31,7 @@ pub struct HttpServer {
     /// What was read behind the request that is served.
     ahead: Vec<u8>,
     clock: HttpClock,
-    /// Whether the request that is served is the last: either end has closed.
+    /// `true` if the request that is served is the last: either end has closed.
     is_last: bool,
     /// Runs while a client that has closed its end has still more than this request to be answered.
     patience: Option<Pin<Box<Sleep>>>,

@@ -32,7 +32,7 @@ pub(super) enum HttpFailure {
 }
 
 impl HttpFailure {
-    /// Whether the server says this to every request, and not to this one alone.
+    /// Returns `true` if the server says this to every request, and not to this one alone.
     pub(super) fn concerns_all(&self) -> bool {
         matches!(self, HttpFailure::Status(Status(300..=399 | 401 | 403 | 404 | 405)))
     }

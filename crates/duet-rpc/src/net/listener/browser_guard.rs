@@ -1,13 +1,14 @@
 //! Browser guard: closes a TCP connection that begins as HTTP.
 //!
-//! A web page can have its user's browser send a request to any port of this machine. Where frames are
-//! expected, the head of such a request is a fault, and behind a fault the next frame is served, which
-//! may stand in the body: so the page could call. But a browser always begins with a request line, and
-//! no stream of frames does. So a connection that begins so is closed (T3).
+//! A web page can make its user's browser send a request to any port of this machine. Where frames are
+//! expected, the head of that request is a fault. After a fault the next frame is served, and it may
+//! stand in the body: so the page could call. But a browser always begins with a request line, and no
+//! stream of frames does. So a connection that begins with one is closed (T3).
 //!
-//! The usual methods are known by their names, before the line is whole. But a page that has its own name
-//! lead to this machine may make up a method without asking beforehand, so a request is also known by how
-//! its line ends. No frame can be whole by then: a browser lets neither a line end nor a zero byte into it.
+//! The usual methods are recognised by name, before the line is whole. But a page that has made its own
+//! host name point to this machine may use any method name without a preflight. So a request is also
+//! recognised by the end of its line. No frame can be whole by then: a browser lets neither a line end
+//! nor a zero byte into the line.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +18,7 @@ use crate::log_limit::LogLimiter;
 use crate::net::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
-/// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
+/// The first bytes of requests, and of a TLS connection: a page can choose a part of its contents too.
 const REQUEST_STARTS: [&[u8]; 10] = [
     b"\x16\x03",
     b"GET ",
@@ -31,13 +32,12 @@ const REQUEST_STARTS: [&[u8]; 10] = [
     b"TRACE ",
 ];
 
-/// The length of the longest of them.
+/// The length of the longest one.
 const LONGEST: usize = 8;
 
 pub(super) struct BrowserGuard {
     socket: Socket,
-    /// What was seen of the first line, as long as that could become a request; `None` once it is known to
-    /// be none.
+    /// The first line so far, while it could become a request line; `None` once it cannot.
     first_line: Option<FirstLine>,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct BrowserGuard {
 struct FirstLine {
     /// The first bytes.
     first: Vec<u8>,
-    /// Whether the first word is over.
+    /// `true` if the first word is over.
     has_method: bool,
-    /// The last bytes of the line, up to here.
+    /// The last bytes of the line so far.
     last: VecDeque<u8>,
 }
 
-/// What can be said of how a connection begins.
+/// The verdict on the beginning of a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum FirstLineKind {
     Unknown,
@@ -89,7 +89,7 @@ impl FirstLine {
         FirstLineKind::Unknown
     }
 
-    /// Whether the line that is whole now ends like ` HTTP/1.1`.
+    /// Returns `true` if the line, which is whole now, ends like ` HTTP/1.1`.
     fn is_request_line(&self) -> bool {
         let line = self.last.iter().rev().skip_while(|byte| **byte == b'\r');
         let is_like = |(like, byte): (&u8, &u8)| match like {
@@ -101,10 +101,10 @@ impl FirstLine {
     }
 }
 
-/// How the line of a request ends; each 1 is any digit.
+/// The end of a request line; each 1 stands for any digit.
 const VERSION: &[u8] = b" HTTP/1.1";
 
-/// Whether the name of a method may have it.
+/// Returns `true` if the name of a method may contain this byte.
 fn is_of_method(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -114,7 +114,7 @@ impl BrowserGuard {
         BrowserGuard { socket, first_line: Some(FirstLine::default()) }
     }
 
-    /// Looks at what has come, as long as it is not known what it is.
+    /// Inspects received bytes until the verdict is known.
     fn judge(&mut self, came: &[u8]) -> io::Result<()> {
         let Some(first_line) = &mut self.first_line else { return Ok(()) };
         let known =

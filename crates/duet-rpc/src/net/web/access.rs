@@ -116,12 +116,12 @@ impl AccessPolicy {
         self
     }
 
-    /// Whether any web page of elsewhere may talk to this server.
+    /// Returns `true` if any web page of elsewhere may talk to this server.
     pub(in crate::net) fn has_origins(&self) -> bool {
         !self.origins.is_empty()
     }
 
-    /// Whether the request is for this server, and from nobody who may not talk to it.
+    /// Returns `true` if the request is for this server, and from nobody who may not talk to it.
     pub(in crate::net) fn check_origin(
         &self,
         request: &HttpRequest<'_>,

@@ -63,7 +63,7 @@ pub(super) fn request_of(host: &str, path: &str, further: &str, nonce: [u8; 16])
     .into_bytes()
 }
 
-/// Whether the server took the request that was made with these bytes.
+/// Returns `true` if the server took the request that was made with these bytes.
 pub(super) fn check_answer(response: &Response<'_>, nonce: [u8; 16]) -> io::Result<()> {
     if response.status.0 != 101 {
         return Err(Refused::new(response.status.0).into());

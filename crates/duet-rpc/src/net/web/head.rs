@@ -66,7 +66,7 @@ impl HeadReader {
         HeadReader { limit, begun: Vec::new(), taken: 0, place: HeadPosition::Before }
     }
 
-    /// Whether anything of a head has come.
+    /// Returns `true` if anything of a head has come.
     pub(in crate::net) fn has_begun(&self) -> bool {
         self.taken > 0
     }
@@ -162,7 +162,7 @@ pub(in crate::net) struct HttpRequest<'a> {
     pub(in crate::net) path: &'a str,
     /// The server that a target names which is a whole URL.
     pub(in crate::net) authority: Option<&'a str>,
-    /// Whether it speaks HTTP/1.1, and not 1.0.
+    /// `true` if it speaks HTTP/1.1, and not 1.0.
     pub(in crate::net) is_1_1: bool,
     /// The length of the body, if one is announced.
     pub(in crate::net) length: Option<Length>,
@@ -206,7 +206,7 @@ impl<'a> HttpRequest<'a> {
         Ok(HttpRequest { method, path, authority, is_1_1, length, headers })
     }
 
-    /// Whether the connection may be used again.
+    /// Returns `true` if the connection may be used again.
     pub(in crate::net) fn keeps_alive(&self) -> bool {
         self.headers.keeps_alive(self.is_1_1)
     }
@@ -218,7 +218,7 @@ impl<'a> HttpRequest<'a> {
         Some(if is_continue { Expect::Continue } else { Expect::Unknown })
     }
 
-    /// Whether no body comes.
+    /// Returns `true` if no body comes.
     pub(in crate::net) fn has_no_body(&self) -> bool {
         matches!(self.length, None | Some(Length::Fixed(0)))
     }
@@ -244,7 +244,7 @@ impl<'a> Response<'a> {
         Ok(Response { status: Status(code), is_1_1, length, headers })
     }
 
-    /// Whether the connection may be used again.
+    /// Returns `true` if the connection may be used again.
     pub(in crate::net) fn keeps_alive(&self) -> bool {
         self.length != Length::UntilEnd && self.headers.keeps_alive(self.is_1_1)
     }

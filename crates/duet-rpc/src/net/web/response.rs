@@ -22,7 +22,7 @@ pub(in crate::net) struct OutgoingResponse<'a> {
     pub(in crate::net) header: &'static str,
     /// The content type, if there is a body.
     pub(in crate::net) content_type: Option<&'static str>,
-    /// Whether the connection ends behind it.
+    /// `true` if the connection ends behind it.
     pub(in crate::net) closes: bool,
     /// Says so if the connection does not end: a client of HTTP/1.0 has to be told.
     pub(in crate::net) keeps: bool,

@@ -162,7 +162,7 @@ impl Refused {
         self.status
     }
 
-    /// Whether to try the same again later makes sense.
+    /// Returns `true` if to try the same again later makes sense.
     pub fn is_temporary(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }

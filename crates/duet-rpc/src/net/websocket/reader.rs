@@ -8,21 +8,21 @@ use duet_rpc_proto::ws::{Control, Decoder, Event, Problem, Role};
 
 use crate::transport::Inbox;
 
-/// Takes messages out of frames, straight into the inbox.
+/// Takes messages out of frames, directly into the inbox.
 pub(super) struct FrameReader {
     decoder: Decoder,
     limit: usize,
-    /// Tells one message from the next.
+    /// Distinguishes one message from the next.
     serial: u64,
-    /// What the last ping carried, until it is answered. Few connections ever have one.
+    /// The payload of the last ping, until it is answered. Few connections ever have one.
     pong: Option<Box<Control>>,
 }
 
-/// Why nothing more comes.
+/// The reason why nothing more comes.
 pub(super) enum WebSocketEnd {
-    /// The remote said so, with this code.
+    /// The remote closed, with this code.
     Closed(Option<u16>),
-    /// The socket has ended and the remote had not said so.
+    /// The socket ended without a close frame.
     Lost,
     /// The rest cannot be read.
     Failed(Problem),
@@ -33,12 +33,12 @@ impl FrameReader {
         FrameReader { decoder: Decoder::new(role, limit), limit, serial: 0, pong: None }
     }
 
-    /// How many bytes a message may have.
+    /// The largest size of a message, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Takes what has come; no bytes are the end. What stands behind an end is dropped.
+    /// Takes received bytes; an empty slice is the end. Bytes after an end are dropped.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -65,13 +65,13 @@ impl FrameReader {
         Ok(None)
     }
 
-    /// The message, or the frame, of which a part has come.
+    /// The message or frame of which a part has come.
     pub(super) fn partial(&self, inbox: &Inbox) -> Option<Partial> {
         let partial = Partial { received: inbox.unfinished(), expected: None, serial: self.serial };
         self.decoder.is_inside().then_some(partial)
     }
 
-    /// What a pong has to carry, if one is due.
+    /// The payload of the pong that is due, if one is.
     pub(super) fn take_pong(&mut self) -> Option<Box<Control>> {
         self.pong.take()
     }

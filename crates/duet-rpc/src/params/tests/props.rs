@@ -49,7 +49,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether both readings of this text as this type come to the same.
+/// Returns `true` if both readings of this text as this type come to the same.
 fn agree<T: DeserializeOwned>(text: &str) -> bool {
     serde_json::from_str::<T>(text).is_ok() == attempt::<T>(text).is_none()
 }

@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// From when on a patience counts.
+/// The start of a deadline's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountsFrom {
-    /// From the moment of arming: clients that send a signal wait that long, and no longer.
+    /// The moment of arming: a client that sends a signal waits that long, and no longer.
     Trigger,
-    /// From the last byte that left, if that is later: a slow reader loses nothing.
+    /// The last byte that left, if that is later: a slow reader loses nothing.
     LastByte,
 }
 
-/// The earliest deadline of each kind. Which of the two is the earlier changes with progress.
+/// The earliest deadline of each kind. Progress decides which of the two is earlier.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     from_trigger: Option<Deadline>,
@@ -47,7 +47,7 @@ impl Deadlines {
         }
     }
 
-    /// The earliest, as it is now, and the exit code that goes with it.
+    /// The earliest deadline, with its exit code.
     pub(super) fn next(&self, progress: &WriteProgress) -> Option<(Instant, i32)> {
         let both = [self.from_trigger, self.from_last_byte];
         let known = both.iter().flatten().map(|deadline| (deadline.at(progress), deadline.code));
@@ -61,13 +61,13 @@ impl Deadline {
             CountsFrom::Trigger => self.armed,
             CountsFrom::LastByte => self.armed.max(progress.last()),
         };
-        // A patience that no clock can count is as long as one that any can.
+        // A patience beyond the range of the clock counts as the longest possible one.
         from.checked_add(self.patience)
             .unwrap_or_else(|| from + Duration::from_secs(u32::MAX.into()))
     }
 }
 
-/// When bytes last left, in one number that a thread can write while another reads.
+/// The time of the last write, in one number that a thread can write while another reads.
 #[derive(Debug)]
 pub(super) struct WriteProgress {
     origin: Instant,

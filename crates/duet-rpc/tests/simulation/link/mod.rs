@@ -74,7 +74,7 @@ impl Link {
         self.inner().break_down(mishap);
     }
 
-    /// Whether nothing is under way.
+    /// Returns `true` if nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
         let is_idle = |way: &Way| way.load == 0 && way.handed.is_empty() && way.cutter.is_between();
         self.inner().ways.iter().all(is_idle)

@@ -134,7 +134,7 @@ impl Way {
         }
     }
 
-    /// Whether to try again, at once or later, although there is no need to.
+    /// Returns `true` if to try again, at once or later, although there is no need to.
     pub(super) fn hesitates(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
         if self.random.once_in(self.terms.interrupted) {
             return Some(Poll::Ready(io::ErrorKind::Interrupted.into()));

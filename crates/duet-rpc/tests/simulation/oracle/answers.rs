@@ -118,7 +118,7 @@ impl Oracle<'_> {
         self.check_told_before_answered(side);
     }
 
-    /// Whether a request to this side was cancelled, and needs no answer therefore (P3).
+    /// Returns `true` if a request to this side was cancelled, and needs no answer therefore (P3).
     fn may_stay_unanswered(&self, side: usize, request: &str) -> bool {
         let cancels = |message: &Message| {
             matches!(&message.kind, Kind::Cancel(id) if id == request) && message.arrived.is_some()

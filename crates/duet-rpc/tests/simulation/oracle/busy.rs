@@ -40,7 +40,7 @@ struct Answered {
     refused_by: Option<usize>,
     /// How many bytes of answers were there before it in its batch, if it is in one.
     batch: Option<usize>,
-    /// Whether it was refused when it came, and not when its turn did.
+    /// `true` if it was refused when it came, and not when its turn did.
     was_never_in: bool,
 }
 
@@ -58,7 +58,7 @@ struct Account {
 }
 
 impl Account {
-    /// Whether it is sure that one was neither running nor waiting any more at a place.
+    /// Returns `true` if it is sure that one was neither running nor waiting any more at a place.
     fn is_over(&self, came: &Came, by: usize) -> bool {
         let is_before = |place: Option<&usize>| place.is_some_and(|place| *place < by);
         if let Some(number) = came.number
@@ -74,7 +74,7 @@ impl Account {
             || is_before(answer.map(|answer| &answer.sent))
     }
 
-    /// Whether it is sure that one was not waiting any more at a place.
+    /// Returns `true` if it is sure that one was not waiting any more at a place.
     fn has_begun(&self, n: usize, by: usize, has_one_lane: bool) -> bool {
         let started = |came: &Came| came.number.and_then(|number| self.started.get(&number));
         let has_started = |came: &Came| started(came).is_some_and(|place| *place < by);
@@ -120,7 +120,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a limit of this number can have been reached.
+    /// Returns `true` if a limit of this number can have been reached.
     fn check_refused(
         &self,
         side: usize,
@@ -195,7 +195,7 @@ impl Oracle<'_> {
         })
     }
 
-    /// Whether a side has a call that is pending, or waits for room, at some time between two places.
+    /// Returns `true` if a side has a call that is pending, or waits for room, at some time between two places.
     fn awaits_something(&self, side: usize, from: usize, to: usize) -> bool {
         let time = |place: usize| self.book.events.get(place).map_or(u64::MAX, |(at, _)| *at);
         self.book.calls.iter().any(|call: &Call| {
@@ -205,7 +205,7 @@ impl Oracle<'_> {
         })
     }
 
-    /// Whether there is a batch by a place to which no answer was ever sent: nobody knows how much of
+    /// Returns `true` if there is a batch by a place to which no answer was ever sent: nobody knows how much of
     /// it there was.
     fn has_open_batch(&self, side: usize, account: &Account, by: usize) -> bool {
         self.book.events.iter().take(by).any(|(_, event)| match event {

@@ -96,7 +96,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Whether the remote refused the message of a call as too large when the call ended. The refusal has no
+    /// Returns `true` if the remote refused the message of a call as too large when the call ended. The refusal has no
     /// id, and comes before the message is whole.
     fn is_refused_as_too_large(&self, call: &Call) -> bool {
         const INVALID_REQUEST: End = End::Code(-32600);
@@ -140,7 +140,7 @@ impl Oracle<'_> {
         deadline
     }
 
-    /// Whether there was a reason by then for a side to be closed.
+    /// Returns `true` if there was a reason by then for a side to be closed.
     pub(super) fn has_ended(&self, side: usize, by: u64) -> bool {
         let mut ends = self.when(|event| match event {
             Event::Closes(of)
@@ -202,7 +202,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a plan can be answered so, if others get in its way.
+    /// Returns `true` if a plan can be answered so, if others get in its way.
     fn may_end_so(&self, act: &Act, number: u64, end: &End) -> bool {
         let plan = &act.plan;
         let is_planned = plan.end(number).is_some_and(|(_, e)| e == *end);

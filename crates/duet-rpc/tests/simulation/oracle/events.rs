@@ -50,7 +50,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a side closed because nothing was left to do, and not because its time was over.
+    /// Returns `true` if a side closed because nothing was left to do, and not because its time was over.
     fn closed_in_time(&self, side: usize) -> bool {
         let is_graceful = self.outcome.disconnects[side].as_ref().is_some_and(|disconnect| {
             matches!(disconnect.reason(), CloseReason::Closed | CloseReason::RemoteClosed)
@@ -72,7 +72,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether nothing was on the link right before this moment, so that what waited since another
+    /// Returns `true` if nothing was on the link right before this moment, so that what waited since another
     /// should have left.
     pub(super) fn had_room(&self, side: usize, since: u64, by: u64) -> bool {
         // What a third hand adds is read too.

@@ -1,4 +1,4 @@
-//! Whether what happened was right: an account of its own of all that went over the link, and of
+//! `true` if what happened was right: an account of its own of all that went over the link, and of
 //! what the peers made of it.
 //!
 //! Where nothing but the plans decides, the plan says how a call ends. Everywhere else the link does:
@@ -42,7 +42,7 @@ struct Message {
     sent: u64,
     /// When it was read to its last byte, if it was and could be understood.
     arrived: Option<u64>,
-    /// Whether it may have taken too long to be read.
+    /// `true` if it may have taken too long to be read.
     is_late: bool,
 }
 
