@@ -24,7 +24,7 @@ impl LogLimiter {
     pub(crate) fn log(&self, what: &str, one: impl FnOnce()) {
         let (may_log, left_out) = self.count(Instant::now());
         if left_out > 0 {
-            tracing::warn!(count = left_out, "{what}, and not logged one by one");
+            tracing::warn!(count = left_out, "{what}, not logged one by one");
         }
         if may_log {
             one();

@@ -526,10 +526,10 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
     }
     assert_eq!(
         log.text(),
-        "WARN;message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
-         WARN;message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
-         WARN;message=a fault in frames, which ends the connection;\
+        "WARN;message=connection closed: message too large;bytes=6291456;limit=1048576;\n\
+         WARN;message=connection closed: message took too long;received=4;after_ms=10000;\n\
+         WARN;message=connection closed: invalid WebSocket frame;\
          problem=\"a reserved bit is set\";code=1002;\n\
-         WARN;message=the remote is gone;after_ms=30000;\n"
+         WARN;message=connection closed: no sign of life from the remote;after_ms=30000;\n"
     );
 }

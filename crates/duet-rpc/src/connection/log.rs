@@ -45,7 +45,7 @@ pub(crate) fn connection() -> Span {
 /// A frame has arrived.
 #[inline]
 pub(super) fn frame(bytes: usize) {
-    tracing::debug!(bytes, "a frame");
+    tracing::debug!(bytes, "frame received");
 }
 
 /// Logs that a handler begins; returns its span, and the time if it was logged. `None` if nobody wants to
@@ -112,36 +112,36 @@ pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>, dialect: Dialect)
 
 /// A call of ours was answered.
 pub(super) fn settled(id: &Id, is_ok: bool) {
-    tracing::debug!(target: TRAFFIC, ok = is_ok, %id, "a call was answered");
+    tracing::debug!(target: TRAFFIC, ok = is_ok, %id, "call answered");
 }
 
 /// Bytes came that hold no message.
 pub(super) fn fault(fault: &Fault<'_>) {
     let subject = fault.body.as_ref().map(Subject::of).unwrap_or_default();
     let (method, id) = (subject.method.as_deref(), subject.id.map(display));
-    tracing::warn!(%fault, method, id, "a fault in what the remote sends");
+    tracing::warn!(%fault, method, id, "invalid input");
 }
 
 /// A frame took longer to arrive than it may (F6).
 pub(super) fn late_frame(dropped: &Partial, timeout: Option<Duration>) {
     let (received, expected) = (dropped.received, dropped.expected);
     let after_ms = timeout.map(|timeout| timeout.as_millis() as u64);
-    tracing::warn!(received, expected, after_ms, "a message took too long, and was dropped");
+    tracing::warn!(received, expected, after_ms, "message dropped: it took too long to arrive");
 }
 
 /// A message was answered with an error before any handler saw it.
 pub(super) fn refused(error: &ErrorObject, subject: &Subject<'_>) {
     let (method, id) = (subject.method.as_deref(), subject.id.as_ref().map(display));
     let reason = error.reason().map(Reason::name);
-    tracing::warn!(%error, reason, method, id, "refused");
+    tracing::warn!(%error, reason, method, id, "message refused");
 }
 
-/// Logs an unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says of
+/// Logs unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says of
 /// those that depend on an implementation, such as `$/setTrace`.
 pub(super) fn unknown_method(method: &str, id: Option<IdRef<'_>>) {
     let notice = Notice::UnknownNotification;
     match id {
-        Some(id) => tracing::warn!(method, %id, "an unknown method"),
+        Some(id) => tracing::warn!(method, %id, "unknown method"),
         None if method.starts_with("$/") => tracing::debug!(method, "{notice}"),
         None => tracing::warn!(method, "{notice}"),
     }
@@ -159,10 +159,10 @@ pub(super) fn wrong_params(
     let (param, expected) = (problem.map(ParamProblem::param), problem.map(ParamProblem::expected));
     let detail = problem.filter(|_| shows_details).and_then(ParamProblem::detail);
     match id {
-        Some(id) => tracing::warn!(param, expected, detail, method, %id, "wrong parameters"),
+        Some(id) => tracing::warn!(param, expected, detail, method, %id, "invalid params"),
         None => {
             // Nothing else will show it (M10).
-            tracing::error!(param, expected, detail, method, "a notification has wrong parameters");
+            tracing::error!(param, expected, detail, method, "notification has invalid params");
         }
     }
 }
@@ -218,7 +218,7 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
 /// What a handler made cannot be sent.
 pub(super) fn cannot_write(error: &Error, method: &str) {
     let (id, error) = (error.id().map(display), Logged(error));
-    tracing::error!(%error, method, id, "a result cannot be written");
+    tracing::error!(%error, method, id, "cannot serialise the result");
 }
 
 pub(super) fn call_failed(id: &Id, error: &Error) {
@@ -227,7 +227,7 @@ pub(super) fn call_failed(id: &Id, error: &Error) {
 }
 
 pub(super) fn call_timed_out(id: &Id) {
-    tracing::warn!(%id, "a call was not answered in time");
+    tracing::warn!(%id, "call timed out");
 }
 
 /// A connection is closed because its remote reads nothing.

@@ -120,10 +120,10 @@ impl FromStr for Address {
         };
         match scheme.to_ascii_lowercase().as_str() {
             "stdio" if rest.is_empty() || rest == "//" => Ok(Address::Stdio),
-            "stdio" => Err(error("nothing can stand behind it", "it is just stdio:")),
+            "stdio" => Err(error("nothing can follow it", "it is just stdio:")),
             "tcp" => match split(rest)? {
                 (place, "" | "/") => Ok(Address::Tcp(parse_place(place, None)?)),
-                _ => Err(error("TCP knows no path", "such as tcp://127.0.0.1:4000")),
+                _ => Err(error("TCP has no path", "such as tcp://127.0.0.1:4000")),
             },
             "unix" => parse_path(rest).map(Address::Unix),
             "ws" => parse_web(rest).map(|(place, target)| Address::WebSocket(place, target)),
@@ -189,7 +189,10 @@ fn parse_web(rest: &str) -> Result<(Place, Target), AddressError> {
     let (place, target) = split(rest)?;
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     if !target.bytes().all(is_plain) {
-        return Err(error("its path holds what no URL can", "write such characters as %20"));
+        return Err(error(
+            "its path has characters that a URL cannot have",
+            "write such characters as %20",
+        ));
     }
     let slash = if target.starts_with('/') { "" } else { "/" };
     Ok((parse_place(place, Some(WEB_PORT))?, Target(format!("{slash}{target}"))))
@@ -200,7 +203,7 @@ fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressEr
     let (host, port) = match bracketed {
         Some((host, port)) => {
             if host.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(error("its host is no IPv6 address", "such as [::1]"));
+                return Err(error("its host is not an IPv6 address", "such as [::1]"));
             }
             let port = match port {
                 "" => None,
@@ -215,14 +218,16 @@ fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressEr
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     if host.is_empty() || (bracketed.is_none() && !host.bytes().all(is_name)) {
-        return Err(error("its host is no name and no IP address", "such as 127.0.0.1"));
+        return Err(error("its host is neither a name nor an IP address", "such as 127.0.0.1"));
     }
     let port = match port {
         None => default_port.ok_or_else(|| error("it has no port", "such as :4000, or :0"))?,
-        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
-            .parse()
-            .map_err(|_| error("its port is no number up to 65535", "0 takes one that is free"))?,
-        Some(_) => return Err(error("its port is no number", "such as :4000, or :0")),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().map_err(|_| {
+                error("its port is not a number up to 65535", "0 takes one that is free")
+            })?
+        }
+        Some(_) => return Err(error("its port is not a number", "such as :4000, or :0")),
     };
     Ok(Place { host: host.to_owned(), port })
 }
@@ -235,13 +240,13 @@ fn parse_path(rest: &str) -> Result<PathBuf, AddressError> {
         None if rest.starts_with('/') => rest,
         None => return Err(error("its path is not absolute", "such as unix:///run/app.sock")),
     };
-    let bytes = decode(path).ok_or_else(|| {
-        error("its path has a % that begins no hexadecimal number", "write it as %25")
-    })?;
+    let bytes = decode(path)
+        .ok_or_else(|| error("its path has a % without a hexadecimal number", "write it as %25"))?;
     if bytes.contains(&0) || bytes.ends_with(b"/") {
-        return Err(error("its path is none that a socket can have", "unix:///run/app.sock"));
+        return Err(error("its path is not valid for a socket", "unix:///run/app.sock"));
     }
-    path_of(bytes).ok_or_else(|| error("its path is none of this system", "use plain characters"))
+    path_of(bytes)
+        .ok_or_else(|| error("its path is not valid on this system", "use plain characters"))
 }
 
 #[cfg(unix)]
@@ -384,20 +389,20 @@ mod tests {
             ("ftp://127.0.0.1:4000", "its scheme is not known"),
             ("wss://127.0.0.1:4000/", "encryption is not built in"),
             ("https://127.0.0.1:4000/", "encryption is not built in"),
-            ("stdio:x", "nothing can stand behind it"),
+            ("stdio:x", "nothing can follow it"),
             ("tcp:127.0.0.1:4000", "two slashes are missing"),
             ("tcp://127.0.0.1", "it has no port"),
-            ("tcp://127.0.0.1:", "its port is no number"),
-            ("tcp://127.0.0.1:65536", "its port is no number up to 65535"),
-            ("tcp://127.0.0.1:+1", "its port is no number"),
-            ("tcp://127.0.0.1:1:2", "its port is no number"),
-            ("tcp://:4000", "its host is no name"),
-            ("tcp://user@host:1", "its host is no name"),
-            ("tcp://[::1:7", "its host is no name"),
-            ("tcp://[::g]:7", "its host is no IPv6 address"),
-            ("tcp://[::1]7", "its port is no number"),
-            ("tcp://a b:7", "its host is no name"),
-            ("tcp://127.0.0.1:7/x", "TCP knows no path"),
+            ("tcp://127.0.0.1:", "its port is not a number"),
+            ("tcp://127.0.0.1:65536", "its port is not a number up to 65535"),
+            ("tcp://127.0.0.1:+1", "its port is not a number"),
+            ("tcp://127.0.0.1:1:2", "its port is not a number"),
+            ("tcp://:4000", "its host is neither a name"),
+            ("tcp://user@host:1", "its host is neither a name"),
+            ("tcp://[::1:7", "its host is neither a name"),
+            ("tcp://[::g]:7", "its host is not an IPv6 address"),
+            ("tcp://[::1]7", "its port is not a number"),
+            ("tcp://a b:7", "its host is neither a name"),
+            ("tcp://127.0.0.1:7/x", "TCP has no path"),
             ("unix://tmp/x", "its path is not absolute"),
             ("unix:x", "its path is not absolute"),
             ("unix:///", "its path is none"),

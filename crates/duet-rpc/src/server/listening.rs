@@ -48,7 +48,7 @@ impl Server {
         if let (Some(wanted), limit) = (self.max_connections, hub.most())
             && limit < wanted
         {
-            tracing::warn!(limit, "fewer connections than asked for, as so few files may be open");
+            tracing::warn!(limit, "connection limit lowered: too few files may be open");
         }
         let serve = |listener| {
             let stops = StopOnDrop(hub.clone());
@@ -70,7 +70,7 @@ impl Server {
         hub.stop().await;
         pool.shut_down();
         ended.map_err(|failure| {
-            tracing::error!("a listener broke");
+            tracing::error!("listener failed");
             Error::new(ErrorKind::Panic).caused_by(failure)
         })
     }

@@ -290,7 +290,7 @@ impl Server {
         // A blocked handler does not drop its programs in time either.
         at_exit::kill_all(EXIT_HOOK);
         let ended = ended.inspect_err(|panic| {
-            tracing::error!(error = %Logged(panic), "the connection broke");
+            tracing::error!(error = %Logged(panic), "server panicked");
         });
         let ended = ended.and_then(|ended| ended);
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, i32::from(ended.is_err()));
@@ -350,7 +350,7 @@ impl Server {
         match watch.triggers.is_unread() {
             false => Ok(()),
             true => {
-                let cause = "nobody reads stdout any more";
+                let cause = "stdout has no reader";
                 tracing::error!("stdout closed: {cause}");
                 Err(Error::new(ErrorKind::Transport).caused_by(cause))
             }
@@ -367,24 +367,27 @@ impl Default for Server {
 fn watch_parent(parent: Option<Option<Parent>>, watch: &ShutdownWatch) {
     match parent {
         Some(Some(parent)) => watch.alarm.watch_parent(parent),
-        Some(None) => tracing::warn!("there is no parent process to be watched"),
+        Some(None) => tracing::warn!("no parent process to watch"),
         None => {}
     }
 }
 
 fn judge(disconnect: &Disconnect) -> Result<(), Error> {
-    match disconnect.reason() {
-        CloseReason::Closed | CloseReason::RemoteClosed => Ok(()),
-        CloseReason::ReadFailed | CloseReason::WriteFailed | CloseReason::ConnectFailed => {
-            let error = disconnect.to_error();
-            tracing::error!(error = %Logged(&error), "the connection broke");
-            Err(error)
-        }
+    let problem = match disconnect.reason() {
+        CloseReason::Closed | CloseReason::RemoteClosed => return Ok(()),
+        CloseReason::ReadFailed => "cannot read stdin",
+        CloseReason::WriteFailed => "cannot write stdout",
+        CloseReason::ConnectFailed => "connection failed",
+    };
+    match disconnect.failure().and_then(std::error::Error::source) {
+        Some(error) => tracing::error!(%error, "{problem}"),
+        None => tracing::error!("{problem}"),
     }
+    Err(disconnect.to_error())
 }
 
 fn cannot_start(cause: io::Error) -> Error {
-    tracing::error!(%cause, "the server cannot start");
+    tracing::error!(%cause, "cannot start the server");
     Error::new(ErrorKind::Transport).caused_by(cause)
 }
 

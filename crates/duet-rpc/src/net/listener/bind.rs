@@ -23,7 +23,7 @@ pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
     if !addresses.iter().all(|address| reach.allows(address)) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "other machines could reach it, and nobody has allowed that",
+            "other machines could reach it, which is not allowed",
         ));
     }
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");

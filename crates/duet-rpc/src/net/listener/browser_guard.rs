@@ -122,9 +122,9 @@ impl BrowserGuard {
         match known {
             Some(FirstLineKind::Request) => {
                 static METER: LogLimiter = LogLimiter::new(20);
-                METER.log("connections of browsers were closed", || {
+                METER.log("browser connections closed", || {
                     tracing::warn!(
-                        "an HTTP request where frames are expected, perhaps of a web page"
+                        "connection closed: HTTP request where frames are expected, perhaps from a web page"
                     );
                 });
                 Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"))

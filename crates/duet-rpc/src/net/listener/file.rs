@@ -104,14 +104,14 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
         metadata => metadata?.file_type(),
     };
     if !file_type.is_socket() {
-        let why = "there is a file of that name, and it is no socket";
+        let why = "a file with this name exists, and it is not a socket";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     match knock(path) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
         Err(Errno::NOENT) => Ok(()),
         // The queue of waiting connections is full.
-        Ok(()) | Err(Errno::AGAIN) => Err(in_use("somebody listens there already")),
+        Ok(()) | Err(Errno::AGAIN) => Err(in_use("another server listens there")),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -112,7 +112,7 @@ impl Listener {
     fn bind_with(address: &Address, reach: Reach) -> io::Result<Self> {
         let speaks = Speaks::at(address)?;
         let (socket, address) = match address {
-            Address::Stdio => return Err(unsupported("nobody connects to stdin and stdout")),
+            Address::Stdio => return Err(unsupported("cannot listen on stdin and stdout")),
             Address::Unix(path) => (bind::unix(path)?, address.clone()),
             Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
                 let socket = bind::tcp(place, reach)?;
@@ -230,7 +230,7 @@ impl Listener {
                 let user = stream.peer_cred().ok();
                 Accepted::Unix(stream.into_std()?, user)
             }
-            _ => return Poll::Ready(Err(unsupported("it does not listen any more"))),
+            _ => return Poll::Ready(Err(unsupported("the listener is closed"))),
         };
         Poll::Ready(Ok(Incoming::new(accepted, self)))
     }

@@ -227,7 +227,8 @@ impl<'a> HttpRequest<'a> {
 impl<'a> Response<'a> {
     /// Reads a whole head.
     pub(in crate::net) fn read(head: &'a [u8]) -> io::Result<Self> {
-        let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the server sends no HTTP");
+        let malformed =
+            || io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP");
         let mut lines = [const { MaybeUninit::uninit() }; LINES];
         let mut response = httparse::Response::new(&mut []);
         let config = ParserConfig::default();

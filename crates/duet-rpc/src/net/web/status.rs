@@ -109,8 +109,8 @@ impl HttpRefusal {
     pub(in crate::net) fn log(&self) {
         static METER: LogLimiter = LogLimiter::new(20);
 
-        METER.log("requests were refused", || {
-            tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
+        METER.log("requests refused", || {
+            tracing::warn!(status = self.status.0, why = self.why, "request refused");
         });
     }
 

@@ -81,7 +81,7 @@ pub(in crate::net) async fn ask_for_upgrade(
     let (answer, rest) = within(patience, exchange).await?;
     match answer {
         Ok(checked) => checked.map(|()| (socket, rest)),
-        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the server sends no HTTP")),
+        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP")),
     }
 }
 

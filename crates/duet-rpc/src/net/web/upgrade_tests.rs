@@ -122,7 +122,7 @@ async fn f3_hostile_servers_are_found_out() {
         ("HTTP/1.1 503 Busy\r\n\r\n", "the server refused: 503 Service Unavailable"),
         ("HTTP/1.1 200 OK\r\n\r\n", "the server refused: 200 OK"),
         ("HTTP/1.1 101 Ok\r\n\r\n", "the server does not speak WebSocket"),
-        ("SSH-2.0-OpenSSH_9.6\r\n\r\n", "the server sends no HTTP"),
+        ("SSH-2.0-OpenSSH_9.6\r\n\r\n", "the server does not speak HTTP"),
         ("HTTP/1.1", "unexpected end of file"),
     ];
     for (said, why) in rows {
@@ -130,7 +130,7 @@ async fn f3_hostile_servers_are_found_out() {
         assert_eq!(error.to_string(), why, "{said}");
     }
     let error = hear(&"H".repeat(100_000), false).await.expect_err("endless");
-    assert_eq!(error.to_string(), "the server sends no HTTP");
+    assert_eq!(error.to_string(), "the server does not speak HTTP");
     let error = hear("HTTP/1.1 101", false).await.expect_err("it is late");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (client, _server) = pair().await;

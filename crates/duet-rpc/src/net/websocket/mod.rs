@@ -105,7 +105,7 @@ impl WebSocket {
     fn end(&mut self, end: WebSocketEnd, inbox: &mut Inbox) -> io::Result<Received> {
         self.close_frame = match end {
             WebSocketEnd::Lost => {
-                tracing::debug!("the connection ended without a word");
+                tracing::debug!("connection ended without a close frame");
                 None
             }
             WebSocketEnd::Closed(code) => {
@@ -136,11 +136,11 @@ impl WebSocket {
         match problem {
             Problem::TooLarge(bytes) => {
                 let limit = self.reader.limit();
-                tracing::warn!(bytes, limit, "a message is too large, and ends the connection");
+                tracing::warn!(bytes, limit, "connection closed: message too large");
             }
             Problem::Protocol(_) | Problem::NotUtf8 => {
                 let (problem, code) = (problem.reason(), problem.code());
-                tracing::warn!(problem, code, "a fault in frames, which ends the connection");
+                tracing::warn!(problem, code, "connection closed: invalid WebSocket frame");
             }
         }
     }
@@ -157,16 +157,12 @@ impl WebSocket {
             Due::Late => {
                 let received = inbox.unfinished();
                 let after_ms = self.clock.read_timeout_ms();
-                tracing::warn!(
-                    received,
-                    after_ms,
-                    "a message took too long, and ends the connection"
-                );
+                tracing::warn!(received, after_ms, "connection closed: message took too long");
                 "message took too long"
             }
             Due::Gone => {
                 let after_ms = self.clock.keep_alive_ms();
-                tracing::warn!(after_ms, "the remote is gone");
+                tracing::warn!(after_ms, "connection closed: no sign of life from the remote");
                 "no sign of life"
             }
         };
