@@ -1,4 +1,4 @@
-//! A call: sent when it is first polled, cancelled when it is dropped (P2, P3).
+//! Call: sent when it is first polled, cancelled when it is dropped (P2, P3).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ use crate::peer::Peer;
 pub struct Call<T> {
     /// `None` if a client had no connection to make it on.
     peer: Option<Peer>,
-    /// Who makes the connection anew, if somebody does.
+    /// The client that reconnects, if there is one.
     client: Option<Client>,
     id: Id,
     options: CallOptions,
@@ -47,7 +47,7 @@ impl<T> Call<T> {
         Call { peer, client, id, options, step, result: PhantomData }
     }
 
-    /// A call that fails, as there is no connection.
+    /// A call that fails, because there is no connection.
     pub(crate) fn refused(client: Client, error: Error) -> Self {
         let options = CallOptions { timeout: None, progress: None };
         let (peer, client, step) = (None, Some(client), CallStep::New(Err(error)));
@@ -60,8 +60,8 @@ impl<T> Call<T> {
         self
     }
 
-    /// Waits this long for the answer, instead of the profile's time. When it is over, the remote
-    /// is told that the call is cancelled.
+    /// Waits this long for the answer, instead of the profile's time. After that, the call fails, and the
+    /// remote gets a cancellation.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
@@ -73,14 +73,14 @@ impl<T> Call<T> {
         self
     }
 
-    /// Starts the time anew with each progress that the remote tells of with this token, up to a
-    /// total. The token is what you have asked the remote, in the params, to use.
+    /// Restarts the timeout with each progress notification for this token, up to a total. Ask the remote
+    /// in the params to use this token.
     pub fn restart_on_progress(mut self, token: impl Into<Id>, total: Duration) -> Self {
         self.options.progress = Some(Progress { token: token.into(), total });
         self
     }
 
-    /// The id that the call has on the wire; null if there is no connection to make it on.
+    /// The id of the call on the wire; null if there is no connection.
     pub fn id(&self) -> &Id {
         &self.id
     }
@@ -95,14 +95,14 @@ impl<T> Call<T> {
         Ok(CallStep::Sent(answer))
     }
 
-    /// Ready with the raw result, or why there is none.
+    /// Ready with the raw result, or the error.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Settlement> {
         loop {
             let next = match &mut self.step {
                 CallStep::Sent(answer) => {
                     let answer = ready!(Pin::new(answer).poll(cx));
                     self.step = CallStep::Over;
-                    // The driver may be gone, and could not even say so.
+                    // The driver is gone.
                     return Poll::Ready(answer.unwrap_or_else(|_| Err(self.closed_error())));
                 }
                 CallStep::New(_) => match std::mem::replace(&mut self.step, CallStep::Over) {
@@ -110,8 +110,7 @@ impl<T> Call<T> {
                     CallStep::New(Err(error)) => Err(error),
                     _ => return Poll::Pending,
                 },
-                // Polled again after it was ready: a mistake of the caller's, and no reason to
-                // panic.
+                // Polled again after it was ready: a mistake of the caller, but not a reason to panic.
                 CallStep::Over => return Poll::Pending,
             };
             match next {
@@ -156,7 +155,7 @@ fn read<T: DeserializeOwned>(result: &str) -> Result<T, Error> {
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
         if let CallStep::Sent(answer) = &mut self.step {
-            // One that is answered already has nothing to cancel.
+            // A call that is answered needs no cancellation.
             answer.close();
             if answer.try_recv().is_err()
                 && let Some(peer) = &self.peer

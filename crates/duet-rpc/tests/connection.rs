@@ -1,4 +1,4 @@
-//! What belongs to a connection: its own values, its figures, its records in the log.
+//! A connection's own values, figures, streams and contexts.
 
 mod links;
 
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 #[derive(Default)]
 struct Visits(AtomicU64);
 
-/// Tells when it is dropped.
+/// Reports when it is dropped.
 #[derive(Default)]
 struct Kept(std::sync::Mutex<Option<tokio::sync::oneshot::Sender<()>>>, std::sync::OnceLock<Peer>);
 
@@ -49,7 +49,7 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
     client.close().await;
     server.closed().await;
     told.await.expect_err("it is dropped and says nothing");
-    // What is asked for now is new, and nobody's.
+    // A value that is asked for now is new, and is not kept.
     assert_eq!(Arc::strong_count(&server.extension::<Visits>()), 1);
 }
 
@@ -88,7 +88,7 @@ async fn figures_count_messages_faults_and_bytes() {
     assert_eq!((stats.bytes_received, stats.bytes_sent), (text.len() as u64, sent as u64));
 }
 
-/// Keeps the contexts of the messages that it served: work in the background would hold them.
+/// Keeps the contexts of the messages that it served, as a background task would.
 #[derive(Clone, Default)]
 struct Contexts(Arc<std::sync::Mutex<Vec<Context>>>);
 
@@ -120,7 +120,8 @@ impl Contexts {
     }
 }
 
-/// The clock goes on only when nobody can do anything, so what does not happen in a second never does.
+/// The clock moves only when no task can run, so an event that does not happen within a second never
+/// does.
 #[tokio::test(start_paused = true)]
 async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
     let ends: [fn(&Peer, &Peer, &AbortHandle); 3] = [

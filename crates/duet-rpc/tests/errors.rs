@@ -138,7 +138,7 @@ async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answ
     let error = refused().await;
     let shown = "the remote answered with an error (request 1): Overdrawn (-32001)";
     assert_eq!((error.to_string(), format!("{error:#}")), (shown.to_owned(), shown.to_owned()));
-    // It is shown once, also by those who print the sources behind it.
+    // It is shown once, even by code that prints the sources too.
     assert!(error.source().is_none());
     assert_eq!(error.remote().map(|remote| remote.code), Some(-32001));
     let debug = format!("{error:?}");
@@ -149,7 +149,7 @@ async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answ
     assert_eq!(format!("{outer:#}"), format!("a handler failed: {shown}"));
 }
 
-/// An even number, or why it is none.
+/// An even number, or an error.
 struct Even;
 
 impl<'de> Deserialize<'de> for Even {

@@ -11,7 +11,7 @@ use duet_rpc::transport::{
 };
 use duet_rpc::{Context, Failure, Hub, Identity, Peer, Profile, Remote, Router};
 
-/// What a handler knows of its caller: the IP address, and the identity as text.
+/// The caller of a handler: its IP address, and its identity as text.
 type Caller = (Option<String>, Option<String>);
 
 fn router() -> Router {
@@ -42,7 +42,7 @@ fn access() -> AccessPolicy {
     AccessPolicy::default().token("n0name").named_token("ada", "s3cret").named_token("bob", "0ther")
 }
 
-/// Serves the router at this URL, and says where.
+/// Serves the router at this URL; returns its address.
 fn serve(url: &str) -> (Hub, Address) {
     let listener = Listener::bind(url).expect("it listens").access(access());
     let address = listener.address().clone();
@@ -142,7 +142,7 @@ async fn t3_each_request_over_http_has_the_identity_that_it_has_shown_itself() {
     hub.stop().await;
 }
 
-/// A handle that outlives its request still speaks of that request.
+/// A handle that outlives its request keeps the identity of that request.
 #[tokio::test(flavor = "multi_thread")]
 async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
     let kept = Arc::new(Mutex::new(Vec::new()));

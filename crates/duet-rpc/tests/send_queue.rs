@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::time::Instant;
 
-/// The remote end, which reads only when it is asked to.
+/// The remote end, which reads only on request.
 struct Remote(Lines<BufReader<DuplexStream>>);
 
 impl Remote {
@@ -61,7 +61,7 @@ async fn poll_once<F: Future>(future: F) -> Pin<Box<F>> {
     future
 }
 
-/// What the remote reads after a last notification, up to the end of the connection.
+/// The methods that the remote reads after a last notification, up to the end of the connection.
 async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
     let reader = tokio::spawn(remote.all());
     peer.notify("last", ()).await.expect("it is sent");
@@ -118,7 +118,7 @@ async fn p9_calls_from_many_threads_that_wait_for_room_are_all_sent() {
         calls.spawn(async move { (n, call.await) });
     }
     for (n, answer) in calls.join_all().await {
-        // The server may be busy; that it never hears of a call would be a timeout.
+        // The server may be busy. A call that never reaches it would time out.
         match answer {
             Ok(same) => assert_eq!(same, n),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Remote, "{error:#}"),
@@ -135,7 +135,7 @@ async fn p9_what_waits_is_sent_in_the_order_of_sending() {
         sent.push(poll_once(peer.notify(method, ())).await);
     }
     let reader = tokio::spawn(remote.all());
-    // The last comes first to the one who asks, and last to the remote.
+    // Awaited in reverse order, but sent in order.
     for notification in sent.into_iter().rev() {
         notification.await.expect("it is sent");
     }

@@ -1,4 +1,4 @@
-//! Spans: what is logged of a connection, and by its handlers, belongs to it (G3, G6).
+//! Spans: the records of a connection and of its handlers are inside its span (G3, G6).
 
 mod links;
 
@@ -74,7 +74,7 @@ impl Subscriber for Notes {
 }
 
 impl Notes {
-    /// The events that contain this.
+    /// The events that contain this text.
     fn of(&self, part: &str) -> Vec<String> {
         let state = self.0.lock().expect("no panic");
         state.events.iter().filter(|event| event.contains(part)).cloned().collect()
@@ -97,7 +97,7 @@ fn router() -> Router {
         })
 }
 
-/// A number that stands behind this in a text.
+/// The number behind this prefix in a text.
 fn number(text: &str, before: &str) -> u64 {
     let (_, behind) = text.split_once(before).expect("it is there");
     behind

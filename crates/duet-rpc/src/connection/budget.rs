@@ -95,7 +95,8 @@ impl Window {
 }
 
 impl Connection {
-    /// Returns `true` if another message can be read and handled now: the only place that decides to stop reading.
+    /// Returns `true` if another message can be read and handled now. Only this function decides to stop
+    /// reading.
     #[inline(always)]
     pub(super) fn may_read(&self) -> bool {
         self.session.wants_input()
@@ -109,7 +110,7 @@ impl Connection {
         self.is_full() || self.dispatch.trial_ends.is_some() || !self.stage.can_write()
     }
 
-    /// Returns `true` if no more should be sent than must be.
+    /// Returns `true` if the outbox is full, so that only messages that must leave are added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let outgoing = self.outbox.len();

@@ -49,7 +49,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The bytes that it adds to what waits to be sent.
+    /// The bytes that it adds to the outgoing ones.
     fn size(&self) -> usize {
         match self {
             Command::Call { message: Some(message), .. } | Command::Notify(message) => {
@@ -205,7 +205,7 @@ impl Mailbox {
         }
         let room = self.room.notified();
         tokio::pin!(room);
-        // Room that comes after this is noticed by the wait, and room that came before by the check.
+        // The wait notices room that comes after this, and the check room that came before.
         room.as_mut().enable();
         if !self.has_room_to_begin() {
             room.await;
@@ -284,7 +284,7 @@ impl Mailbox {
         changed
     }
 
-    /// Takes in how many bytes wait in the outbox, and how much memory they hold.
+    /// Notes the bytes that wait in the outbox, and the memory that they hold.
     pub(super) fn count_outbox(&self, bytes: usize, held: usize) {
         let mut inner = lock(&self.inner);
         if inner.is_closed {

@@ -99,7 +99,7 @@ async fn p9_a_handler_waits_for_one_that_computes_but_not_for_ever() {
         let mut kept = Vec::new();
         for number in 0..4 {
             kept.push(budget.reserve(&size).await);
-            // This thread computes: it looks.
+            // This thread looks at its own state, so it counts as computing.
             let wait = if cfg!(target_os = "linux") { LONGEST } else { STEP };
             assert_eq!(begun.elapsed(), number * wait);
         }

@@ -90,7 +90,7 @@ const SLICE: Duration = Duration::from_micros(100);
 /// Memory that large messages needed is freed after this time without a message.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Everything of a connection but the inbox.
+/// A connection without its inbox.
 struct Connection {
     shared: Arc<Shared>,
     session: Session<Caller>,
@@ -182,7 +182,7 @@ impl Connection {
                 break;
             }
         }
-        // Senders that wait for room must hear of it, even on a connection that is never idle.
+        // Wakes senders that wait for room, even on a connection that is never idle.
         self.publish();
         let_others_run(cx);
         Ok(())

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use crate::transport::Stream;
 use crate::{Peer, Profile, Router};
 
-/// A writer that is made anew forgets how long the last length was, and moves each answer.
+/// A new writer does not know how long the last length was, and moves each answer.
 #[tokio::test]
 async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
     let (here, there) = tokio::io::duplex(1024);

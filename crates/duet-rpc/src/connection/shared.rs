@@ -97,10 +97,10 @@ impl Shared {
         }
     }
 
-    /// Sends a notification. Without room it waits, and comes back to be waited for.
+    /// Sends a notification. Without room it waits in the send queue, and this returns the wait.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Option<WaitForRoom>, Error> {
         self.check_two_way()?;
-        // A deadline beyond what the clock can tell is none.
+        // A deadline beyond the range of the clock counts as none.
         let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
         let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
         let shared = Arc::clone(self);

@@ -89,7 +89,7 @@ pub trait Handler<S> {
     #[doc(hidden)]
     fn call(&self, arguments: Self::Arguments) -> Self::Return;
 
-    /// Returns `true` if it may run inline.
+    /// The pace that the application has set.
     #[doc(hidden)]
     fn pace(&self) -> Speed {
         Speed::Measured

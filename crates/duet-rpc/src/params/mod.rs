@@ -43,13 +43,14 @@ const LARGEST_ASKED: usize = 1 << 20;
 /// Absent parameters are read as null, and where the type does not take null, as `{}` and then as
 /// `[]`: a struct of optional members, a map and a list need no `params`.
 ///
-/// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was
-/// expected there and which type was received. The members of a struct have their names in the path even
-/// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was
-/// sent, but for a string that is not one of an enum's variants: member names from a map are a `*` in the path, and
-/// the messages of your own `Deserialize` implementations stay out. They are the `detail` of the problem,
-/// for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details) says so.
-/// What their visitors are `expecting` goes on the wire, so it should be your text and not the remote's.
+/// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was expected
+/// there and which type was received. The members of a struct have their names in the path even if they
+/// came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent,
+/// but for a string that is not one of an enum's variants: member names from a map are a `*` in the path,
+/// and the messages of your own `Deserialize` implementations stay out. They are the `detail` of the
+/// problem, for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details)
+/// says so. The text of a visitor's `expecting` goes on the wire, so it should be yours and not the
+/// remote's.
 ///
 /// The error is shorter for hostile or very large parameters. Beyond 1 MiB it names no type for a missing
 /// member, and shows members that came by position with their index. Beyond depth 128 it names `params` as
@@ -119,7 +120,7 @@ fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
     }
 }
 
-/// Finds out what serde did not say, from the type's answers to texts that differ in one place.
+/// Completes serde's error, from the type's answers to texts that differ in one place.
 fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     if text.len() > LARGEST_ASKED {
         return problem;

@@ -1,8 +1,8 @@
-//! The error of the second reading: what is wrong, and where.
+//! The error of the second reading: the problem and its place.
 //!
-//! serde makes a problem where it finds one, and knows what was expected but not where it stands. On
-//! the way out, each element and member that it passes through adds its step to the path, and the
-//! innermost value becomes the place.
+//! serde makes a problem where it finds one, and knows the expectation but not the path. On the way out,
+//! each enclosing element and member adds its step to the path, and the innermost value becomes the
+//! place.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -14,10 +14,11 @@ use super::access::Names;
 use super::reader::ParamsReader;
 use super::wording::{Mismatch, in_json, length_of};
 
-/// How many structs of a path that stand in arrays get their names. Each of them takes a reading.
+/// The number of structs of a path, read from arrays, that get member names. Each of them takes a
+/// reading.
 const MOST_NAMED: usize = 8;
 
-/// How many characters of an application's message are kept, or of a string that was sent.
+/// The characters that are kept of an application's message, or of a string that was sent.
 const LONGEST_TEXT: usize = 500;
 
 pub(super) type Result<T> = std::result::Result<T, Problem>;
@@ -75,7 +76,7 @@ pub(super) enum PathStep {
     Member(Cow<'static, str>),
 }
 
-/// What is read: its name and expectation as a whole, and how its paths begin.
+/// The value that is read: its name and expectation as a whole, and the start of its paths.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     name: &'static str,
@@ -90,7 +91,7 @@ pub(super) const RESULT: Subject =
     Subject { name: "result", expected: "a valid result", prefix: "result" };
 
 impl Subject {
-    /// The problem where no culprit can be named.
+    /// The problem of the value as a whole, if no part of it is the culprit.
     pub(super) fn as_a_whole(self, received: &'static str) -> ParamProblem {
         ParamProblem::wrong_type(self.name, self.expected, received)
     }
@@ -213,7 +214,7 @@ impl Problem {
         matches!(self.0.cause, ParamsCause::Buffered) && self.0.path.is_empty()
     }
 
-    /// Where the container begins that misses a member, and the member's name.
+    /// The start of the container that lacks a member, and the member's name.
     pub(super) fn missing_member(&self) -> Option<(usize, &'static str)> {
         match (&self.0.cause, self.0.place) {
             (ParamsCause::Missing(name), Some((_, offset))) => Some((offset, name)),

@@ -17,7 +17,7 @@ use super::access::{Items, Names, Variant};
 use super::problem::{Problem, Result, text_of};
 use super::wording::array_of;
 
-/// serde_json reads no deeper either.
+/// The depth at which serde_json stops too.
 const DEEPEST: usize = 128;
 
 /// The budget of a reading, in bytes that it cuts out: `MOST_TIMES` the text, and `FREE_BYTES` more.
@@ -50,10 +50,10 @@ pub(super) fn json_type(text: &str) -> &'static str {
     }
 }
 
-/// What all readers of one reading share.
+/// The state that all readers of one reading share.
 struct Reading<'t> {
     text: &'t str,
-    /// How many bytes may still be cut out.
+    /// The bytes that may still be cut out.
     budget: Cell<usize>,
     /// `true` if the type showed that it knows the last key, so that an error may show it (E1).
     knows_key: Cell<bool>,
@@ -91,7 +91,7 @@ impl<'de> ParamsReader<'de> {
         self.reading.knows_key.get()
     }
 
-    /// Where the value begins in the text.
+    /// The start of the value in the text.
     pub(super) fn offset(&self) -> usize {
         self.text.as_ptr().addr() - self.reading.text.as_ptr().addr()
     }

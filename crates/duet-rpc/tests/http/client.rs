@@ -34,7 +34,7 @@ async fn t1_calls_and_notifications_go_both_ways_over_http() {
     assert_eq!(client.call::<Value>("echo", &value).await.expect("large"), value);
     let error = client.call::<()>("nope", ()).await.expect_err("unknown");
     assert_eq!(error.kind(), ErrorKind::Remote);
-    // What is sent last is heard, too.
+    // The last message arrives too.
     client.notify("note", (99,)).await.expect("it is sent");
     client.close().await;
     assert_eq!(hears.recv().await, Some(99));
@@ -81,7 +81,7 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
     }
 }
 
-/// The connection ends, and this is why.
+/// Checks that the connection ends, for this reason.
 pub(crate) async fn assert_ends_with(client: &Peer, why: &str) {
     let end = client.closed().await;
     let shown = format!("{end:?} {end}");
@@ -112,7 +112,7 @@ async fn t1_responses_of_other_servers_are_understood() {
             let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
             (format!("{early}{}", response("200 OK", &body)), false)
         },
-        // It says nothing of closing, and closes: the next request goes elsewhere.
+        // It closes without announcing it: the next request uses another connection.
         |body| (response("200 OK", &body), true),
     ];
     let address = answer_with(move |number| {

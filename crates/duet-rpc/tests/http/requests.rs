@@ -1,4 +1,5 @@
-//! HTTP is stateless: what handlers keep with a peer belongs to one request, whoever else uses the connection.
+//! HTTP is stateless: values that handlers keep with a peer belong to one request, even if others use the
+//! connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -11,7 +12,7 @@ use crate::support::{Client, PATIENCE, access, post, request, result, serve_with
 #[derive(Default)]
 struct Login(AtomicBool);
 
-/// Who has logged in is known as long as the value is kept.
+/// A router that knows of a login while the value is kept.
 fn router() -> Router {
     Router::new()
         .method("login", async |cx: Context| {
@@ -29,7 +30,7 @@ fn router() -> Router {
         })
 }
 
-/// Each body with what is answered to it; an empty answer is 202.
+/// Each body with its answer; an empty answer is 202.
 type Rows = Vec<(String, String)>;
 
 fn rows() -> Rows {
@@ -43,7 +44,7 @@ fn rows() -> Rows {
         (request(4, "is_known"), result(4, "false")),
         (login.to_owned(), String::new()),
         (request(5, "is_known"), result(5, "false")),
-        // What stands in one body is of one sender.
+        // The messages of one body come from one sender.
         (
             both(request(6, "login"), request(7, "is_known")),
             both(result(6, welcome), result(7, "true")),
@@ -75,7 +76,7 @@ async fn t3_pipelined_http_requests_share_no_values() {
     }
 }
 
-/// A value that holds a handle of its own request, and says when it goes.
+/// A value that holds a handle of its own request, and reports when it is dropped.
 #[derive(Default)]
 struct Kept(Mutex<Option<mpsc::UnboundedSender<&'static str>>>, OnceLock<Peer>);
 

@@ -1,4 +1,4 @@
-//! What is served, and how.
+//! The HTTP server, request by request.
 
 use duet_rpc::{Context, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
@@ -15,10 +15,10 @@ async fn t1_each_body_is_a_message_and_each_response_its_answer() {
     };
     let parse_error = error("null", -32700, "Parse error");
     let notification = r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#;
-    // Where nothing is to be answered, the status is 202.
+    // Without an answer, the status is 202.
     let rows = [
         (call(1), answer(1)),
-        // Whatever it says, it is JSON.
+        // White space around the message, and no content type.
         (format!(" \r\n{}\n", call(2)), answer(2)),
         (notification.to_owned(), String::new()),
         (r#"{"jsonrpc":"2.0","id":7,"result":1}"#.to_owned(), String::new()),
@@ -27,7 +27,7 @@ async fn t1_each_body_is_a_message_and_each_response_its_answer() {
         ("{".to_owned(), parse_error.clone()),
         (String::new(), parse_error),
         (request(1, "nope"), error("1", -32601, "Method not found: nope")),
-        // There is no way back.
+        // The server cannot call back.
         (request(1, "back"), result(1, "false")),
         (call(3), answer(3)),
     ];
@@ -87,7 +87,7 @@ async fn t2_requests_that_come_at_once_are_answered_in_order() {
         let all = [post(slow), post(notification), post(&call(3)), post("["), post(&call(5))];
         client.send(all.concat()).await;
         if ends {
-            // Who has said all it has to say still hears all the answers.
+            // A client that has closed its direction still gets all answers.
             client.finish().await;
         }
         assert_eq!(client.response().await.body, result(1, "50"));
@@ -112,7 +112,7 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
         assert_eq!(client.response().await.status, 200);
         client.expect_end().await;
     }
-    // One that is silent, and one whose request is cut.
+    // A silent client, and one whose request is cut off.
     for said in ["", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345"] {
         let mut client = Client::to(address).await;
         client.send(said).await;
@@ -121,7 +121,7 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
     }
 }
 
-/// A count of bad messages would otherwise be the next caller's, too, who may share the connection.
+/// Otherwise a count of bad messages would affect the next caller, who may share the connection.
 #[tokio::test]
 async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
     let profile = Profile::agent().with(|it| it.limits.answered_faults = 2);
@@ -158,7 +158,7 @@ async fn t2_who_asks_first_is_told_to_continue() {
         assert_eq!(leave.head, "HTTP/1.1 100 Continue\r\n\r\n");
         assert_eq!(client.ask(body).await.body, answer(1));
     }
-    // What is here need not be asked for, and what is too long is not wanted.
+    // A body that is here already needs no leave, and one that is too long gets none.
     assert_eq!(client.ask(&request).await.status, 200);
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
     assert_eq!(client.ask(format!("{head}Content-Length: 2000000000\r\n\r\n")).await.status, 413);
@@ -284,7 +284,7 @@ async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
         assert_eq!(response.status, status);
         assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
     }
-    // Others learn nothing, and the server's own pages need not be told.
+    // Other origins get no header, and the server's own pages need none.
     for origin in ["https://b.example", "null"] {
         let response = client.ask(preflight(origin)).await;
         assert_eq!(response.status, 403);

@@ -31,12 +31,12 @@ async fn t2_slow_requests_are_refused_and_idle_connections_are_not() {
         assert!(response.status == 408 && response.closes(), "{begun:?}: {response:?}");
         client.expect_end().await;
     }
-    // Of a request that was refused, the rest of the body.
+    // The rest of the body of a refused request.
     let mut client = Client::to(address).await;
     let request = "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123";
     assert_eq!(client.ask(request).await.status, 404);
     client.expect_end().await;
-    // One that was told to go on, and does not.
+    // A request that got leave to send its body, and does not.
     let mut client = Client::to(address).await;
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n";
     assert_eq!(client.ask(format!("{head}Expect: 100-continue\r\n\r\n")).await.status, 100);
@@ -87,7 +87,7 @@ async fn f3_what_is_too_long_is_refused_before_it_comes() {
             let mut client = Client::to(address).await;
             client.send(&request).await;
             if sends_on {
-                // To close while this is unread would reset the connection, and lose the answer.
+                // Closing while this is unread would reset the connection, and lose the answer.
                 client.send(vec![b'x'; 300_000]).await;
             }
             let response = client.response().await;

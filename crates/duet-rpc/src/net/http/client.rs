@@ -15,17 +15,18 @@ use crate::net::web::{JSON, authorization};
 use crate::net::{Place, Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// Sends each message as a request, and receives what the responses carry.
+/// Sends each message as an HTTP request, and receives the messages in the responses.
 ///
-/// A request holds its connection until it is answered or given up, so there are up to eight, each
-/// opened when it is needed and used again. More requests than that wait for their turn. No request is
-/// sent twice: whether a server whose connection ended has read it, nobody knows.
+/// A request holds its connection until it is answered or given up. So there are up to eight connections,
+/// opened on demand and reused. Further requests wait. No request is sent twice, because a server may
+/// have read it before its connection ended.
 ///
-/// What goes wrong with one request fails one call, with an error of the kind
+/// A failure of one request fails one call, with an error of the kind
 /// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
-/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it was a
-/// notification, and no later exchange went well, closing the connection tells of it. An error
-/// object in the body is the server's answer, whatever the status, if it has the id of the request or none.
+/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it
+/// was a notification, and no later exchange went well, closing the connection tells of it. An error
+/// object in the body is the server's answer, whatever the status, if it has the id of the request or
+/// none.
 ///
 /// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection: the
 /// reason has a [`Refused`](crate::transport::Refused) in it. So does a server that cannot be reached any
@@ -55,7 +56,7 @@ const LINES: usize = 8;
 const ABANDONED: usize = 16 * 1024;
 
 impl HttpClient {
-    /// Reaches the server at that place; its messages go to that target, and show that token.
+    /// Connects to the server at this place. Its requests go to this target, and show this token.
     pub async fn connect(
         place: &Place,
         target: &Target,

@@ -1,4 +1,4 @@
-//! Times of an HTTP server: how long it waits for its client.
+//! Timeouts of an HTTP server.
 //!
 //! | what has come | waits for | from |
 //! |---|---|---|

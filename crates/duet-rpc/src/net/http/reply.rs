@@ -1,4 +1,4 @@
-//! Responses, as a client reads them: takes bytes in any pieces.
+//! HTTP response parser of a client: takes bytes in any pieces.
 
 use super::verdict::HttpFailure;
 use crate::net::web::{Body, Flaw, HeadReader, Response, Status};

@@ -18,12 +18,11 @@ use crate::net::web::{AccessPolicy, CONTINUE, Status};
 use crate::net::{Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// The server's end of a connection: requests are served one after the other, and while one is, the
-/// next waits.
+/// The server's end of a connection. It serves requests one after the other.
 ///
-/// A connection on which no request comes for 30 s, or whose client takes nothing of an answer for as long,
-/// is closed; see [`idle_timeout`](Self::idle_timeout). A
-/// request that takes longer than the profile's [`read_timeout`](Profile::read_timeout) is refused with 408.
+/// A connection without a request for 30 s, or whose client reads nothing of an answer for as long, is
+/// closed; see [`idle_timeout`](Self::idle_timeout). A request that takes longer than the profile's
+/// [`read_timeout`](Profile::read_timeout) is refused with 408.
 pub struct HttpServer {
     socket: Socket,
     intake: Intake,
@@ -61,8 +60,7 @@ const HEAD: usize = 128;
 const SMALL: usize = 4 * 1024;
 
 impl HttpServer {
-    /// Serves requests to that target on a connection, if the access policy lets them in. A query does not
-    /// matter.
+    /// Serves requests to this target that the access policy accepts. The query does not matter.
     pub fn new(
         socket: Socket,
         access: Arc<AccessPolicy>,
@@ -87,9 +85,9 @@ impl HttpServer {
         }
     }
 
-    /// Closes the connection when no request has come for this long since it began, or since the last
-    /// answer, or when the client has taken nothing of an answer for this long; 30 seconds if nothing is said.
-    /// `None` turns it off. A head has this long to come, too, if there is no read timeout.
+    /// Closes the connection if no request comes for this long after its beginning or the last answer, or
+    /// if the client reads nothing of an answer for this long. Default: 30 seconds. `None` turns it off.
+    /// Without a read timeout, a request head has this long to arrive too.
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
         self.clock.set_idle_timeout(idle_timeout);

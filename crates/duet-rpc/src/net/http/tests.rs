@@ -1,4 +1,4 @@
-//! What holds for all bytes, however they are cut; and what only the listener can ask for.
+//! Tests of the HTTP parsers with bytes that are cut anywhere, and of a connection that closes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Outcome of an HTTP exchange: the answer that its response is, or the reason why it failed.
+//! Outcome of an HTTP exchange: the answer in its response, or the reason of the failure.
 
 use std::fmt;
 use std::io;

@@ -9,12 +9,12 @@ use super::head::HttpRequest;
 use super::status::{HttpRefusal, Status};
 use crate::remote::Identity;
 
-/// Decides which requests a server of WebSockets or HTTP takes at all.
+/// Decides which requests a WebSocket or HTTP server accepts.
 ///
-/// A web page can make a browser send requests to servers of the machine that it runs on. So a
-/// request has to name this server in its `Host`: `localhost`, an address of the machine, or a name
-/// that was allowed; and if a page has sent it, as its `Origin` tells, the page has to come from
-/// this server or from an origin that was allowed. If there are tokens, the request has to bear one.
+/// A web page can make a browser send requests to servers on the same machine. So the `Host` of a request
+/// has to name this server: `localhost`, an address of the machine, or an allowed name. A request with an
+/// `Origin` comes from a web page: the page has to come from this server or from an allowed origin. If
+/// there are tokens, the request has to show one.
 ///
 /// ```
 /// use duet_rpc::transport::AccessPolicy;
@@ -33,7 +33,7 @@ pub struct AccessPolicy {
     origins: Vec<String>,
 }
 
-/// A token that lets in, and the identity of its bearer.
+/// An accepted token, and the identity of its bearer.
 #[derive(Clone)]
 struct Token {
     secret: String,
@@ -68,8 +68,8 @@ impl AccessPolicy {
         AccessPolicy { bound, ..self }
     }
 
-    /// Lets in only requests that bear this token, or a [named](AccessPolicy::named_token) one. An empty token
-    /// lets in nobody. There is one token without a name: a second call replaces it.
+    /// Accepts only requests with this token, or with a [named](AccessPolicy::named_token) one. An empty
+    /// token accepts no request. There is one token without a name: a second call replaces it.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.tokens.retain(|token| token.identity.is_some());
@@ -77,9 +77,9 @@ impl AccessPolicy {
         self
     }
 
-    /// Lets in requests that bear this token, too. The name is their identity: handlers get it from
+    /// Accepts requests with this token too. The name is their identity: handlers get it from
     /// [`Context::identity`](crate::Context::identity). Call it again for further tokens: one for each
-    /// user, or two of the same name while a token is replaced. An empty token lets in nobody.
+    /// user, or two of the same name while a token is replaced. An empty token accepts no request.
     ///
     /// ```
     /// use duet_rpc::{Context, Identity, Router, transport::AccessPolicy};
@@ -98,7 +98,7 @@ impl AccessPolicy {
         self
     }
 
-    /// Takes requests to this name, too: a name or an address. A port does not matter.
+    /// Accepts requests to this host too: a name or an address. The port does not matter.
     #[must_use]
     pub fn allow_host(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -107,7 +107,7 @@ impl AccessPolicy {
         self
     }
 
-    /// Takes requests of web pages of this origin, such as `https://editor.example`.
+    /// Accepts requests from web pages of this origin, such as `https://editor.example`.
     #[must_use]
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         let mut origin = origin.into();
@@ -116,12 +116,12 @@ impl AccessPolicy {
         self
     }
 
-    /// Returns `true` if any web page of elsewhere may talk to this server.
+    /// Returns `true` if web pages of another origin may use this server.
     pub(in crate::net) fn has_origins(&self) -> bool {
         !self.origins.is_empty()
     }
 
-    /// Returns `true` if the request is for this server, and from nobody who may not talk to it.
+    /// Checks that the request is for this server, and that its origin is allowed.
     pub(in crate::net) fn check_origin(
         &self,
         request: &HttpRequest<'_>,
@@ -144,7 +144,7 @@ impl AccessPolicy {
         }
     }
 
-    /// Checks that the request bears a token, if one is needed, and returns the identity of that token.
+    /// Checks that the request shows a token, if one is needed, and returns the identity of that token.
     pub(in crate::net) fn check_token(
         &self,
         request: &HttpRequest<'_>,
@@ -155,14 +155,14 @@ impl AccessPolicy {
         let given = request.headers.authorization.and_then(|value| value.split_once(' '));
         let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
         let given = given.map_or("", |(_, given)| given.trim()).as_bytes();
-        // All are compared, even behind one that fits: the time must not tell which one it is.
+        // All tokens are compared, even after a match: the time must not reveal which one matched.
         let fits =
             |token: &&Token| is_same(given, token.secret.as_bytes()) & !token.secret.is_empty();
         let found = self.tokens.iter().filter(fits).fold(None, |found, it| found.or(Some(it)));
         found.map(|token| token.identity.clone()).ok_or(TOKEN)
     }
 
-    /// The origin of the request, if it is one of those that were allowed.
+    /// The origin of the request, if it is allowed explicitly.
     pub(in crate::net) fn allowed_origin<'a>(&self, request: &HttpRequest<'a>) -> Option<&'a str> {
         let origin =
             request.headers.origin.filter(|origin| !origin.eq_ignore_ascii_case("null"))?;
@@ -185,14 +185,14 @@ impl AccessPolicy {
 }
 
 impl Default for AccessPolicy {
-    /// That of a server which only programs on this machine can reach.
+    /// The policy of a server that only programs on this machine can reach.
     fn default() -> Self {
         AccessPolicy::new(Ipv4Addr::LOCALHOST.into())
     }
 }
 
 impl fmt::Debug for AccessPolicy {
-    /// Shows how many tokens there are, and not what they are.
+    /// Shows the number of tokens, and not the tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessPolicy")
             .field("bound", &self.bound)
@@ -203,7 +203,7 @@ impl fmt::Debug for AccessPolicy {
     }
 }
 
-/// A server, as a `Host` header names it.
+/// The host in a `Host` header.
 #[derive(Clone, Copy)]
 enum RequestHost<'a> {
     Address(IpAddr),
@@ -211,7 +211,7 @@ enum RequestHost<'a> {
 }
 
 impl<'a> RequestHost<'a> {
-    /// Reads `name`, `1.2.3.4` or `[::1]`, with or without a port, which does not matter.
+    /// Parses `name`, `1.2.3.4` or `[::1]`, with or without a port, which does not matter.
     fn read(authority: &'a str) -> Result<Self, HttpRefusal> {
         let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
             let (inside, port) = rest.split_once(']').ok_or(MALFORMED)?;
@@ -249,8 +249,8 @@ impl<'a> RequestHost<'a> {
     }
 }
 
-/// Compares in a time that depends on the lengths alone: how far a wrong token is right cannot be
-/// measured.
+/// Compares in a time that depends only on the lengths, so that nobody can measure how much of a wrong
+/// token is right.
 fn is_same(one: &[u8], two: &[u8]) -> bool {
     if one.len() != two.len() {
         return false;

@@ -1,4 +1,4 @@
-//! Bodies: a known number of bytes, chunks, or all until the connection ends.
+//! HTTP bodies: a known number of bytes, chunks, or everything until the connection ends.
 
 use super::head::Length;
 

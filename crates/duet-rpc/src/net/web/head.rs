@@ -1,7 +1,7 @@
 //! HTTP heads: everything before the body of a request or a response.
 //!
-//! A head is read strictly. Who stands between a client and this server may read a doubtful one in
-//! another way, and then a body of the one is a request of the other.
+//! A head is read strictly. A proxy between a client and this server may read a doubtful head in another
+//! way, and then the body of one is a request of the other (request smuggling).
 
 use std::fmt;
 use std::io;

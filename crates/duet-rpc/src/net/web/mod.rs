@@ -1,7 +1,7 @@
 //! The common part of WebSocket and HTTP: heads, bodies, the access policy, and refusals.
 //!
-//! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
-//! of data. Only the handshakes of WebSockets have functions that do it on a socket.
+//! The parsers take bytes in any pieces, and neither read nor write, so they are tested as rows of data.
+//! Only the WebSocket handshakes in `upgrade` use a socket.
 
 // What only one of the two needs is not marked as such.
 #![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]

@@ -1,4 +1,4 @@
-//! HTTP responses, as they are written.
+//! Writer of HTTP responses.
 
 use super::status::{HttpRefusal, Status};
 

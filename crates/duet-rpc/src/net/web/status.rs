@@ -129,10 +129,9 @@ impl HttpRefusal {
     );
 }
 
-/// What a server answered to who wanted to connect to it, or to send it a message: a status of HTTP
-/// that means no.
+/// The HTTP status with which a server refused a connection or a message.
 ///
-/// It is the inner error of the [`io::Error`] that a transport fails with.
+/// It is the inner error of the [`io::Error`] of a failed transport.
 ///
 /// ```
 /// use duet_rpc::transport::Refused;
@@ -152,7 +151,7 @@ impl Refused {
         Refused { status }
     }
 
-    /// The refusal that is the cause of an error, if one is.
+    /// The refusal that caused an error, if there is one.
     pub fn of(error: &io::Error) -> Option<&Refused> {
         error.get_ref()?.downcast_ref()
     }
@@ -162,7 +161,7 @@ impl Refused {
         self.status
     }
 
-    /// Returns `true` if to try the same again later makes sense.
+    /// Returns `true` if a later attempt may succeed.
     pub fn is_temporary(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }

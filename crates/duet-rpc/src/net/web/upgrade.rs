@@ -1,4 +1,4 @@
-//! Handshakes on sockets: reads the one head, and writes the one answer.
+//! WebSocket handshakes on sockets: reads one head, and writes one answer.
 
 use std::future::poll_fn;
 use std::io;

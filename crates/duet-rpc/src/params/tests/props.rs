@@ -1,4 +1,4 @@
-//! Values at random, for types of every sort: nothing panics, and nothing that was sent is shown.
+//! Random values, for types of every sort: nothing panics, and no error shows what was sent.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// Values with the names that the types know, so that they get somewhere, and others.
+/// Values with member names that the types know, and with others.
 fn value() -> impl Strategy<Value = Value> {
     let name = prop_oneof![
         4 => prop::sample::select(vec![
@@ -49,7 +49,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Returns `true` if both readings of this text as this type come to the same.
+/// Returns `true` if both readings of this text as this type agree.
 fn agree<T: DeserializeOwned>(text: &str) -> bool {
     serde_json::from_str::<T>(text).is_ok() == attempt::<T>(text).is_none()
 }

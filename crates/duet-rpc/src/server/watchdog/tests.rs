@@ -6,7 +6,7 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(30);
 const LONG: Duration = Duration::from_secs(600);
 
-/// What a watchdog did, in order.
+/// The actions of a watchdog, in order.
 #[derive(Debug, PartialEq)]
 enum Did {
     Hear(Signal),
@@ -30,7 +30,7 @@ fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Recei
     (watchdog.unwrap(), told)
 }
 
-/// What it did until its thread ended.
+/// Its actions until its thread ended.
 fn all(told: &Receiver<Did>) -> Vec<Did> {
     told.iter().collect()
 }
@@ -70,7 +70,7 @@ fn progress_gives_time_to_a_slow_reader() {
     progress.now();
     let later = deadlines.next(&progress).unwrap();
     assert!(later.0 > start + SHORT, "{later:?} {start:?}");
-    // A signal, in the middle of it, leaves less.
+    // A signal in the middle of it leaves less time.
     deadlines.add(start, SHORT, CountsFrom::Trigger, 2, &progress);
     assert_eq!(deadlines.next(&progress), Some((start + SHORT, 2)));
 }

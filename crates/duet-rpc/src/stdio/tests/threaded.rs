@@ -1,4 +1,4 @@
-//! Files, and whatever else only a thread can wait for.
+//! Files, and everything else that only a thread can wait for.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -7,7 +7,7 @@ use rustix::pipe::{PipeFlags, pipe, pipe_with};
 
 use super::*;
 
-/// More than is handed over at once.
+/// More than one chunk.
 const LARGE: usize = 4 * 1024 * 1024;
 
 #[tokio::test]
