@@ -52,7 +52,7 @@ mod tests {
     use super::LogLimiter;
 
     #[test]
-    fn f7_refusals_are_logged_one_by_one_only_so_often() {
+    fn f7_log_of_refusals_is_rate_limited() {
         let (log_limit, now) = (LogLimiter::new(20), Instant::now());
         for _ in 0..20 {
             assert_eq!(log_limit.count(now), (true, 0));

@@ -54,7 +54,7 @@ fn e2_a_future_that_panics_is_ready_with_an_error() {
 }
 
 #[test]
-fn e2_even_a_destructor_that_panics_is_fenced_in() {
+fn e2_a_panic_in_a_destructor_is_caught() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {

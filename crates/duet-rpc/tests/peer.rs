@@ -388,7 +388,7 @@ async fn f20_an_answer_on_a_last_line_without_its_end_is_taken() {
 }
 
 #[tokio::test]
-async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
+async fn m5_an_error_without_an_id_is_reported_as_uncorrelated() {
     let complaint = concat!(
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#,
         "\n",

@@ -379,7 +379,7 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
 }
 
 #[tokio::test]
-async fn t2_l4_who_closes_says_whether_the_program_goes_away() {
+async fn t2_l4_close_code_says_whether_the_program_goes_away() {
     for (is_going_away, code) in [(false, 1000), (true, 1001)] {
         let flag = Arc::new(AtomicBool::new(false));
         let (peer, mut remote) =
@@ -483,7 +483,7 @@ async fn t2_a_half_open_connection_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn t2_who_answers_pings_stays_connected_for_ever() {
+async fn t2_remote_that_answers_pings_stays_connected() {
     let (client, server) = peers(false).await;
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_secs(45)).await;

@@ -90,7 +90,7 @@ fn log_if_stuck(triggers: &Arc<Triggers>) {
         let _ = panic_guard::catch(|| triggers.log());
     };
     // Without a thread there is no such record.
-    let _ = threads::spawn("duet-rpc last words", log);
+    let _ = threads::spawn("duet-rpc shutdown log", log);
 }
 
 /// Kills the programs that handlers have started and that still run shortly before the forced exit. At

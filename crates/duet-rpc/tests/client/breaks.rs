@@ -113,7 +113,7 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_who_waits_for_a_connection_and_tries_again_never_spins() {
+async fn p6_waiting_for_a_connection_and_retrying_never_spins() {
     // The runtime has one thread, and this loop yields only where the client makes it wait.
     let world = World::new(echo());
     let client = world.connected().await;

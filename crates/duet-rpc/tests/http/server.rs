@@ -148,7 +148,7 @@ async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its
 }
 
 #[tokio::test]
-async fn t2_who_asks_first_is_told_to_continue() {
+async fn t2_expect_100_continue_gets_leave_to_send_the_body() {
     let mut client = Client::to(serve().await).await;
     let request = post_with("Expect: 100-continue\r\n", &call(1));
     let (head, body) = request.split_once("\r\n\r\n").expect("two parts");

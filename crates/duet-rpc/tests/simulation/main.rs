@@ -9,18 +9,18 @@
 //! `SEED=123 cargo test -p duet-rpc --all-features --test simulation`, and `scripts/simulate` runs as
 //! many as there is time for.
 
-mod acts;
+mod actions;
 mod calling;
 mod cutter;
-mod hand;
 mod handlers;
+mod injector;
 mod journal;
-mod lessons;
 mod link;
 mod oracle;
 mod plan;
 mod play;
 mod random;
+mod regressions;
 mod world;
 
 use std::fmt;
@@ -121,7 +121,7 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} calls", self.calls)?;
         writeln!(f, "{:>12} messages on the link", self.messages)?;
         writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
-        writeln!(f, "{:>12} pieces that a third hand put between them", self.handed)?;
+        writeln!(f, "{:>12} injected pieces between them", self.handed)?;
         writeln!(f, "{:>12} requests that were refused, as there was too much", self.refused)?;
         writeln!(f, "{:>12} events", self.events)?;
         writeln!(f, "{:>12} calls that were polled once and left alone", self.parked)?;

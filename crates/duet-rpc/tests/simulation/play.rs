@@ -14,7 +14,7 @@ use duet_rpc::{ConnectionState, Disconnect, Error, ErrorKind, Peer, Priority};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::acts::{Actor, last_call, perform};
+use crate::actions::{Actor, last_call, perform};
 use crate::calling::{Answer, sleep};
 use crate::handlers::router;
 use crate::journal::{Event, Journal};

@@ -7,7 +7,7 @@ use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc::{Paced, Profile, blocking, quick};
 
-use crate::hand::Piece;
+use crate::injector::Piece;
 use crate::plan::{Plan, timeout};
 use crate::random::Random;
 

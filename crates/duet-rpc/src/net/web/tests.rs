@@ -441,7 +441,7 @@ fn t3_only_pages_of_this_server_and_of_allowed_origins_pass() {
 }
 
 #[test]
-fn t3_only_who_bears_the_token_passes() {
+fn t3_only_requests_with_a_token_pass() {
     let guarded = access("127.0.0.1").token("s3cret");
     let rows = [
         ("Authorization: Bearer s3cret\r\n", 0),

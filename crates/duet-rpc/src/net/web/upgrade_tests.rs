@@ -55,7 +55,7 @@ async fn t2_a_connection_becomes_a_websocket_and_nothing_behind_the_head_is_lost
 }
 
 #[tokio::test]
-async fn t3_who_may_not_have_a_websocket_is_told_why() {
+async fn t3_a_refused_websocket_gets_the_reason() {
     let long = format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(LIMIT));
     let rows = [
         (GOOD.replace("localhost", "evil.example"), 403),

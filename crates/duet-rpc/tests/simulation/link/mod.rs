@@ -3,7 +3,7 @@
 //! It cuts bytes anywhere, delays them, takes only parts of a write, has little room, stalls, and breaks.
 //! All of that comes from the seed. The link has no task and no clock of its own.
 
-mod tips;
+mod ends;
 mod way;
 
 use std::io;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
-pub(crate) use self::tips::{Reader, Writer};
+pub(crate) use self::ends::{Reader, Writer};
 use self::way::{Way, WayEnd};
 use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use duet_rpc::proto::policy::Order;
 
 use super::{Kind, Oracle};
-use crate::acts::LAST;
-use crate::hand::STRANGERS;
+use crate::actions::LAST;
 use crate::handlers::lane_of;
+use crate::injector::STRANGERS;
 use crate::journal::Event;
 
 /// A message that reached a side.
