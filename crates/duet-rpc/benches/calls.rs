@@ -1,8 +1,8 @@
 //! The cost of a call while others wait (S4): it must not depend on their number.
 //!
-//! Each row has a connection of its own, in memory and on one thread, with so many calls that wait
-//! for an answer. All rows take turns, so that whatever else the machine does is shared by all, and
-//! the median of their turns is shown. Run it with `cargo bench -p duet-rpc --bench calls`.
+//! Each row has a connection of its own, in memory and on one thread, with its number of calls that wait
+//! for an answer. All rows take turns, so that whatever else the machine does is shared by all, and the
+//! median of their turns is shown. Run it with `cargo bench -p duet-rpc --bench calls`.
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a benchmark talks to who runs it")]
 

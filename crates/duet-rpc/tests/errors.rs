@@ -121,7 +121,7 @@ fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
     let expected = json!({"code": -32001, "message": "Overdrawn", "data": {"by": 5}});
     assert_eq!(written(&told), expected);
     assert!(told.cause().is_some(), "the log still has it");
-    // A map whose keys are no strings cannot be written.
+    // A map whose keys are not strings cannot be written.
     let odd = Failure::new(1, "x").with_data(HashMap::from([((1, 2), 3)]));
     assert_eq!(odd.object().code(), Code::INTERNAL_ERROR);
 }

@@ -72,7 +72,7 @@ impl Silence {
 
 impl Window {
     pub(super) fn new(limits: &Limits) -> Self {
-        // A connection that makes no calls must read all the same.
+        // A connection that makes no calls must still read.
         let most_refusals = limits.pending_calls.max(1).saturating_mul(REFUSAL);
         Window { refusals: 0, most_refusals, stall: None, published: None, batch_bytes: 0 }
     }

@@ -136,8 +136,8 @@ pub(super) fn refused(error: &ErrorObject, subject: &Subject<'_>) {
     tracing::warn!(%error, reason, method, id, "message refused");
 }
 
-/// Logs unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says of
-/// those that depend on an implementation, such as `$/setTrace`.
+/// Logs an unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says
+/// of those that depend on an implementation, such as `$/setTrace`.
 pub(super) fn unknown_method(method: &str, id: Option<IdRef<'_>>) {
     let notice = Notice::UnknownNotification;
     match id {

@@ -111,7 +111,7 @@ impl Mailbox {
 
     // ---- for handles and tasks
 
-    /// Sends a call. Without room its message waits; its time runs all the same.
+    /// Sends a call. Without room its message waits; its timeout still runs.
     pub(crate) fn call(
         &self,
         id: Id,

@@ -104,7 +104,7 @@ impl Connection {
             Poll::Ready(Ok(Received::Data | Received::Drained)) => {
                 self.detect_framing(inbox);
                 self.receive.is_drained = false;
-                // The transport itself may have to answer what came.
+                // The transport itself may have to answer, for example a ping.
                 self.is_flushed &= self.kind == TransportKind::Bytes;
                 self.idle_at = Some(now + IDLE);
                 Ok(true)

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
     pub(crate) counts: ConnectionCounts,
-    /// `true` if the answers to batches hold so much that no more of their requests should begin.
+    /// `true` if the answers to batches hold too many bytes for another of their requests to begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
     pub(crate) uncorrelated_error: SetOnce<RemoteError>,

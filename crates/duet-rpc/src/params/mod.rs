@@ -9,12 +9,12 @@
 //! types and columns where a remote wants to know which parameter is meant. So parameters that do
 //! not fit, and only these, are read a second time, for the error alone.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `reader` | the second reading: a deserializer over the text that knows where it stands |
 //! | `access` | the elements, members and variants that it reads |
-//! | `problem` | its error: what is wrong and where |
-//! | `wording` | what a type expects, in JSON's words |
+//! | `problem` | its error: the problem and its place |
+//! | `wording` | the expectation of a type, in JSON's words |
 //!
 //! Hostile parameters cost no more memory than the type itself and the largest string, because the
 //! text is not turned into a tree. The budget of a reading (`MOST_TIMES`) bounds the time: beyond it,
@@ -38,7 +38,7 @@ use reader::{attempt, json_type};
 /// error names no type for a missing member, and shows members by position with their index.
 const LARGEST_ASKED: usize = 1 << 20;
 
-/// Reads parameters as a type of yours, or says what is wrong with them.
+/// Reads parameters as a type of yours, or returns the error for the remote.
 ///
 /// Absent parameters are read as null, and where the type does not take null, as `{}` and then as
 /// `[]`: a struct of optional members, a map and a list need no `params`.

@@ -79,7 +79,8 @@ fn named(text: &str) -> Option<&'static str> {
     NAMED.iter().find(|(_, kinds)| is_meant(kinds)).map(|(words, _)| *words)
 }
 
-/// The integer types. A range is told if it does not depend on the machine and can be read.
+/// The integer types. The range is shown if it does not depend on the machine and is short enough to
+/// read.
 fn integer(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
     macro_rules! range {
         ($name:expr, $($type:ident)+) => {

@@ -295,7 +295,7 @@ impl Sink for Outbox {
 }
 
 impl fmt::Debug for Outbox {
-    /// Shows how much waits, and nothing of what it is.
+    /// Shows the number of waiting bytes, and nothing of their contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Outbox");
         shown.field("framing", &self.framing).field("bytes", &self.len()).finish_non_exhaustive()

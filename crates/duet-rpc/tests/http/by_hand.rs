@@ -71,7 +71,8 @@ impl ByHand {
         }
     }
 
-    /// Waits until the client has closed so many connections, and sends no request meanwhile.
+    /// Waits until the client has closed this many connections, and checks that it sends no request
+    /// meanwhile.
     pub(crate) async fn ends(&mut self, count: usize) {
         for _ in 0..count {
             match self.hear().await {

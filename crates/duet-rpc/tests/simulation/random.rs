@@ -19,7 +19,7 @@ impl Random {
         self.bits() % bound.max(1)
     }
 
-    /// Returns `true` once in so many times on average; 0 stands for never.
+    /// Returns `true` once in `times` calls on average; 0 stands for never.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
     }

@@ -67,7 +67,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 ///
 /// # The end of this process
 ///
-/// | this process | the program and what it started |
+/// | this process | the program and the processes that it started |
 /// |---|---|
 /// | drops the `Child`, its runtime ends, or it panics | killed |
 /// | is a [`Server`](crate::Server) that ends, by force too | killed |

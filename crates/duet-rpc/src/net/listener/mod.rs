@@ -67,7 +67,7 @@ pub struct Listener {
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
-    /// `true` if clients are to be told that this server goes away.
+    /// `true` if a close tells clients that this server goes away.
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
