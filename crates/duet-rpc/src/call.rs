@@ -55,7 +55,7 @@ impl<T> Call<T> {
     }
 
     /// The same call, on a connection of this client.
-    pub(crate) fn of(mut self, client: Client) -> Self {
+    pub(crate) fn with_client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }

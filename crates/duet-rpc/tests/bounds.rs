@@ -47,7 +47,7 @@ async fn connect(address: &Address) -> TcpStream {
 
 async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
     let (here, there) = tokio::io::duplex(1000);
-    let _server = Peer::builder(Stream::of(there)).profile(*profile).router(router).spawn();
+    let _server = Peer::builder(Stream::from_io(there)).profile(*profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let batch: Vec<_> = (0..100).map(big).collect();
     let batch = format!("[{}]\n", batch.join(","));
@@ -98,7 +98,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
     });
     let (here, there) = tokio::io::duplex(1000);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
+    let _server = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     for id in 0..100 {
         writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
@@ -120,7 +120,8 @@ async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
     // There is always room for everything.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::builder(Stream::of(there)).profile(profile).router(big_answers()).spawn();
+    let _server =
+        Peer::builder(Stream::from_io(there)).profile(profile).router(big_answers()).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let requests: String = (0..100).map(|id| big(id) + "\n").collect();
     writer.write_all(requests.as_bytes()).await.expect("it reads");

@@ -89,7 +89,8 @@ fn request(id: &str, method: &str) -> String {
 /// The answers to these requests, up to the answer to the last.
 async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
     let (here, there) = tokio::io::duplex(1 << 20);
-    let _peer = Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router()).spawn();
+    let _peer =
+        Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let mut lines = Vec::new();
     let bursts = if at_once { vec![requests.concat()] } else { requests.to_vec() };

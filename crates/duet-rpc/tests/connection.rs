@@ -56,8 +56,10 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
 #[tokio::test]
 async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer =
-        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(here))
+        .profile(Profile::agent())
+        .router(Router::new())
+        .spawn();
     let events = peer.events("event", "log");
     events.send(Priority::High, &1).expect("a number is JSON");
     events.close();
@@ -71,7 +73,8 @@ async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
 #[tokio::test]
 async fn figures_count_messages_faults_and_bytes() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer = Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router()).spawn();
+    let peer =
+        Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"visit\"}\nnot JSON\n{}\n\
                 [{\"jsonrpc\":\"2.0\",\"method\":\"visit\"},1]\n";

@@ -303,7 +303,8 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
                 it.drain_timeout = Duration::from_millis(50);
                 it.framing = Profile::agent().framing;
             });
-            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
+            let peer =
+                Peer::builder(Stream::from_io(there)).profile(profile).router(methods()).spawn();
             let (reader, mut writer) = tokio::io::split(raw);
             let accepted = Arc::new(AtomicUsize::new(0));
             let counter = Arc::clone(&accepted);
@@ -348,7 +349,8 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
         ] {
             let (mut raw, there) = tokio::io::duplex(64 * 1024);
             let profile = profile.with(|it| it.read_timeout = None);
-            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
+            let peer =
+                Peer::builder(Stream::from_io(there)).profile(profile).router(methods()).spawn();
             let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
             raw.write_all(half).await.expect("it is there");
             let call = tokio::spawn(peer.call::<i64>("five", ()));
@@ -474,7 +476,7 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
             raw.write_all(request.as_bytes()).await.expect("there is room");
             raw.shutdown().await.expect("it closes");
-            let peer = Peer::builder(Stream::of(there))
+            let peer = Peer::builder(Stream::from_io(there))
                 .profile(Profile::agent())
                 .router(methods())
                 .spawn();

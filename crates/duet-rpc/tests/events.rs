@@ -14,7 +14,10 @@ use tokio::time::Instant;
 fn peer() -> (Peer, BufReader<DuplexStream>) {
     let (here, there) = tokio::io::duplex(1024);
     (
-        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn(),
+        Peer::builder(Stream::from_io(here))
+            .profile(Profile::agent())
+            .router(Router::new())
+            .spawn(),
         BufReader::new(there),
     )
 }
@@ -124,7 +127,10 @@ fn peer_with_little_room(link: usize) -> (Peer, BufReader<DuplexStream>) {
     });
     let (here, there) = tokio::io::duplex(link);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = OUTGOING);
-    (Peer::builder(Stream::of(here)).profile(profile).router(router).spawn(), BufReader::new(there))
+    (
+        Peer::builder(Stream::from_io(here)).profile(profile).router(router).spawn(),
+        BufReader::new(there),
+    )
 }
 
 fn send_three(peer: &Peer) {

@@ -147,7 +147,7 @@ async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_i
             false => router.method("first", note(&first)).method("second", note(&second)),
         };
         let (peer, driver) =
-            Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router).build();
+            Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router).build();
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"second\"}\n";

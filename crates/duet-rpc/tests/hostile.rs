@@ -315,7 +315,7 @@ fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let (here, _there) = tokio::io::duplex(1);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
     let (peer, driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build();
     let mut cx = TaskContext::from_waker(Waker::noop());
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
@@ -358,7 +358,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
     let (here, there) = tokio::io::duplex(64);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 64);
-    let peer = Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).spawn();
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
     for _ in 0..100 {

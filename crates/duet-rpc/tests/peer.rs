@@ -378,7 +378,7 @@ async fn client_of_one_that_says(words: &str) -> Peer {
         there.read_line(&mut String::new()).await.expect("it can be read");
         there.write_all(words.as_bytes()).await.expect("it can be written");
     });
-    Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn()
+    Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(Router::new()).spawn()
 }
 
 #[tokio::test]

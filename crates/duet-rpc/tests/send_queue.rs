@@ -45,7 +45,7 @@ async fn full_peer(router: Router) -> (Peer, Remote) {
         it.call_timeout = Some(Duration::from_secs(6));
     });
     let (here, there) = tokio::io::duplex(64);
-    let peer = Peer::builder(Stream::of(here)).profile(profile).router(router).spawn();
+    let peer = Peer::builder(Stream::from_io(here)).profile(profile).router(router).spawn();
     peer.notify("fill", ["x".repeat(4000)]).await.expect("there was room");
     (peer, Remote(BufReader::new(there).lines()))
 }
@@ -158,7 +158,7 @@ async fn p9_calls_that_are_given_up_before_the_driver_runs_do_not_gather() {
     let profile = Profile::agent().with(|it| it.limits.pending_calls = 100);
     let (here, there) = tokio::io::duplex(1024);
     let (peer, driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build();
     for _ in 0..100 {
         drop(poll_once(peer.call::<Value>("given up", ())).await);
     }

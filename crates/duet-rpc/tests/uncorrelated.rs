@@ -21,8 +21,9 @@ fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
-    let client = Peer::builder(Stream::of(here)).profile(*profile).router(Router::new()).spawn();
-    (client, Peer::builder(Stream::of(there)).profile(narrow).router(router).spawn())
+    let client =
+        Peer::builder(Stream::from_io(here)).profile(*profile).router(Router::new()).spawn();
+    (client, Peer::builder(Stream::from_io(there)).profile(narrow).router(router).spawn())
 }
 
 /// Begins a call; the receiver gets its outcome.

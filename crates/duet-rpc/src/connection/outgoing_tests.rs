@@ -18,7 +18,7 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
     budget.add(1000);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
     let (here, mut there) = tokio::io::duplex(10);
-    let transport = Box::new(Stream::of(here));
+    let transport = Box::new(Stream::from_io(here));
     let (peer, mut driver) = PeerBuilder::boxed(transport).profile(profile).budget(&budget).build();
     peer.notify("fill", ["x".repeat(500)]).await.expect("there is room");
     let mut waiting = pin!(peer.notify("next", ()));

@@ -15,7 +15,7 @@ async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
     let (here, there) = tokio::io::duplex(1024);
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Auto);
     let (_peer, mut driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build();
     let mut remote = BufReader::new(there);
     let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n";
     for (row, (bytes, is_open)) in

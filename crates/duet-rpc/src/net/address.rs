@@ -405,13 +405,13 @@ mod tests {
             ("tcp://127.0.0.1:7/x", "TCP has no path"),
             ("unix://tmp/x", "its path is not absolute"),
             ("unix:x", "its path is not absolute"),
-            ("unix:///", "its path is none"),
-            ("unix:///tmp/%00", "its path is none"),
+            ("unix:///", "its path is not valid"),
+            ("unix:///tmp/%00", "its path is not valid"),
             ("unix:///tmp/%+1", "its path has a %"),
             ("unix:///tmp/%2", "its path has a %"),
-            ("ws://127.0.0.1:1/a b", "its path holds"),
-            ("http://127.0.0.1:1/\r\nX: y", "its path holds"),
-            ("http://127.0.0.1:1/#here", "its path holds"),
+            ("ws://127.0.0.1:1/a b", "its path has characters"),
+            ("http://127.0.0.1:1/\r\nX: y", "its path has characters"),
+            ("http://127.0.0.1:1/#here", "its path has characters"),
         ] {
             let error = text.parse::<Address>().expect_err(text).to_string();
             assert!(error.starts_with(why), "{text}: {error}");

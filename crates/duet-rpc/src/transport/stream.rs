@@ -18,7 +18,7 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport};
 /// use duet_rpc::transport::Stream;
 ///
 /// let (here, there) = tokio::io::duplex(64 * 1024);
-/// let (here, there) = (Stream::of(here), Stream::of(there));
+/// let (here, there) = (Stream::from_io(here), Stream::from_io(there));
 /// # drop((here, there));
 /// ```
 pub struct Stream<R, W> {
@@ -58,7 +58,7 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     /// Reads from and writes to the same stream.
-    pub fn of(stream: S) -> Self {
+    pub fn from_io(stream: S) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         Stream { reader, writer, unflushed: false, closing: None }
     }

@@ -180,6 +180,6 @@ fn p6_a_refusal_says_whether_to_try_again() {
         [(503, true), (429, true), (401, false), (404, false), (413, false)]
     {
         let error = std::io::Error::from(Refused::new(status));
-        assert_eq!(Refused::of(&error).map(Refused::is_temporary), Some(is_temporary));
+        assert_eq!(Refused::from_error(&error).map(Refused::is_temporary), Some(is_temporary));
     }
 }

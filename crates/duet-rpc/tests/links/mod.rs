@@ -37,8 +37,9 @@ impl Link {
             }
             Link::Pipe(room) => {
                 let (here, there) = tokio::io::duplex(room);
-                let here = Peer::builder(Stream::of(here)).profile(*profile).router(one).spawn();
-                (here, Peer::builder(Stream::of(there)).profile(*profile).router(two).spawn())
+                let here =
+                    Peer::builder(Stream::from_io(here)).profile(*profile).router(one).spawn();
+                (here, Peer::builder(Stream::from_io(there)).profile(*profile).router(two).spawn())
             }
         }
     }

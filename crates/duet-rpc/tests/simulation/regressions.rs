@@ -123,7 +123,7 @@ async fn p2_the_time_for_room_counts_for_the_total() {
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
-    let peer = Peer::builder(Stream::of(there)).profile(profile).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(there)).profile(profile).router(Router::new()).spawn();
     peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
     let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
     let id = call.id().as_raw().to_owned();
@@ -186,7 +186,7 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
         it.order = Order::Sequential;
         it.limits.waiting = 1;
     });
-    let peer = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
+    let peer = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let mut remote = BufReader::new(here);
     let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");
     // The first runs, the second waits, and the following ones are not read.

@@ -34,7 +34,7 @@ impl Remote {
 pub(crate) fn serve(profile: &Profile, router: Router) -> (Peer, Remote) {
     let (here, there) = tokio::io::duplex(1024 * 1024);
     (
-        Peer::builder(Stream::of(here)).profile(*profile).router(router).spawn(),
+        Peer::builder(Stream::from_io(here)).profile(*profile).router(router).spawn(),
         Remote(BufReader::new(there)),
     )
 }

@@ -210,7 +210,7 @@ impl Rules {
             Ok(request) => request,
             Err(refusal) => return self.hang_up(&refusal),
         };
-        let terms = Terms::of(&request, &self.access);
+        let terms = Terms::new(&request, &self.access);
         match self.judge(&request) {
             Ok(Some((body, identity))) => {
                 let waits = request.expect() == Some(Expect::Continue) && !body.is_whole();

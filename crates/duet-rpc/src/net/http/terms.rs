@@ -23,7 +23,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn of(request: &HttpRequest<'_>, access: &AccessPolicy) -> Self {
+    pub(super) fn new(request: &HttpRequest<'_>, access: &AccessPolicy) -> Self {
         Terms {
             then: if request.keeps_alive() { Then::GoOn } else { Then::Close },
             is_1_1: request.is_1_1,

@@ -138,7 +138,7 @@ impl HttpRefusal {
 ///
 /// let error = std::io::Error::from(Refused::new(503));
 /// assert_eq!(error.to_string(), "the server refused: 503 Service Unavailable");
-/// assert!(Refused::of(&error).is_some_and(Refused::is_temporary));
+/// assert!(Refused::from_error(&error).is_some_and(Refused::is_temporary));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -152,7 +152,7 @@ impl Refused {
     }
 
     /// The refusal that caused an error, if there is one.
-    pub fn of(error: &io::Error) -> Option<&Refused> {
+    pub fn from_error(error: &io::Error) -> Option<&Refused> {
         error.get_ref()?.downcast_ref()
     }
 

@@ -586,7 +586,7 @@ fn t2_a_refusal_names_its_status_and_whether_to_try_again() {
         };
         let error = check_answer(&response, [0; 16]).expect_err("refused");
         assert_eq!(error.to_string(), text);
-        let refused = Refused::of(&error).expect("it is the cause");
+        let refused = Refused::from_error(&error).expect("it is the cause");
         assert_eq!(refused.is_temporary(), is_temporary, "{status}");
     }
 }

@@ -111,7 +111,7 @@ async fn t2_both_ends_agree_over_a_socket() {
         );
         assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));
         if let Err(error) = asked {
-            assert_eq!(Refused::of(&error).map(Refused::status), Some(401));
+            assert_eq!(Refused::from_error(&error).map(Refused::status), Some(401));
         }
     }
 }
