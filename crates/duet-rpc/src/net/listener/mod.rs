@@ -101,7 +101,7 @@ impl Listener {
     }
 
     /// Listens at this address, even if other machines can reach it. Every program that can reach it can
-    /// call it: TCP has no access control. For WebSocket and HTTP, set an [`access`](Self::access) policy
+    /// call it: TCP has no access control. For WebSocket and HTTP, set an `access` policy
     /// with a token.
     pub fn bind_anywhere(
         address: impl TryInto<Address, Error: Into<AddressError>>,
