@@ -96,7 +96,7 @@ struct WatchdogShared {
 impl Watchdog {
     /// Starts the thread. From here on it receives SIGINT, SIGTERM and SIGHUP.
     ///
-    /// When a deadline has passed, the thread calls `before_forced_exit`, which must not block, and then
+    /// After a deadline the thread calls `before_forced_exit`, which must not block, and then
     /// ends the process immediately. No destructor and no exit handler runs, because a stuck thread may
     /// hold the locks that they need.
     pub(crate) fn start(
