@@ -141,7 +141,7 @@ impl Hand {
         found
     }
 
-    /// Closes it; returns the last bytes for the remote, and the time that it took.
+    /// Closes it; returns the last messages for the remote, and the time that it took.
     async fn close(&mut self) -> (Vec<String>, Duration) {
         let begun = tokio::time::Instant::now();
         let mut heard = Vec::new();
