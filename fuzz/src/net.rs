@@ -6,7 +6,7 @@ mod web;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use web::{Body, Flaw, Gate, HeadReader, Length, Refusal, Request, Response};
+use web::{Body, Flaw, AccessPolicy, HeadReader, Length, HttpRefusal, HttpRequest, Response};
 
 const HEAD_LIMIT: usize = 1000;
 const BODY_LIMIT: usize = 300;
@@ -20,7 +20,7 @@ pub fn check(bytes: &[u8], step: usize) {
     assert!(bytes[..used].ends_with(&head) && head.ends_with(b"\r\n\r\n"));
     assert!(used <= HEAD_LIMIT);
     let rest = &bytes[used..];
-    if let Ok(request) = Request::read(&head) {
+    if let Ok(request) = HttpRequest::read(&head) {
         check_request(&head, &request);
         check_access(&head, &request);
         check_body(request.length.unwrap_or(Length::Fixed(0)), rest, step);
@@ -31,7 +31,7 @@ pub fn check(bytes: &[u8], step: usize) {
 }
 
 /// The head, and the number of bytes consumed, including skipped ones; `None` if it is incomplete.
-fn read_head(bytes: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
+fn read_head(bytes: &[u8], step: usize) -> Result<Option<(Vec<u8>, usize)>, HttpRefusal> {
     let mut reader = HeadReader::new(HEAD_LIMIT);
     let mut before = 0;
     for piece in bytes.chunks(step.min(bytes.len().max(1))) {
@@ -58,7 +58,7 @@ fn lines(head: &[u8]) -> Vec<(String, String)> {
 }
 
 /// Checks that a proxy could not read this head differently.
-fn check_request(head: &[u8], request: &Request<'_>) {
+fn check_request(head: &[u8], request: &HttpRequest<'_>) {
     let lines = lines(head);
     let all = |name: &str| -> Vec<&str> {
         lines.iter().filter(|(other, _)| other == name).map(|(_, value)| &**value).collect()
@@ -82,13 +82,13 @@ fn check_request(head: &[u8], request: &Request<'_>) {
 
 /// Checks that an accepted request names this machine, does not come from a foreign page, and
 /// carries the token.
-fn check_access(head: &[u8], request: &Request<'_>) {
-    let gate = Gate::default().token(TOKEN);
+fn check_access(head: &[u8], request: &HttpRequest<'_>) {
+    let access = AccessPolicy::default().token(TOKEN);
     let lines = lines(head);
     let first = |name: &str| {
         lines.iter().find(|(other, _)| other == name).map(|(_, value)| value.to_ascii_lowercase())
     };
-    if gate.check_origin(request).is_ok() {
+    if access.check_origin(request).is_ok() {
         let host = first("host");
         for name in host.iter().map(String::as_str).chain(request.authority) {
             assert!(is_this_machine(name), "{name:?} was let in");
@@ -97,7 +97,7 @@ fn check_access(head: &[u8], request: &Request<'_>) {
             assert_eq!(Some(origin), host.map(|host| format!("http://{host}")));
         }
     }
-    if gate.check_token(request).is_ok() {
+    if access.check_token(request).is_ok() {
         let value = first("authorization").expect("there is a token");
         let (scheme, token) = value.split_once(' ').expect("two words");
         assert_eq!((scheme, token.trim()), ("bearer", TOKEN));

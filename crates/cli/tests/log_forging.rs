@@ -81,7 +81,7 @@ fn check_lines(profile: &str, format: &str, texts: &[String]) {
     let records = life.records(format);
     assert_eq!(records.len(), 2 * texts.len(), "{profile} {format}");
     for (record, text) in records.iter().zip(texts.iter().flat_map(|text| [text; 2])) {
-        assert_eq!((record.severity.as_str(), &*record.message), ("warn", "an unknown method"));
+        assert_eq!((record.severity.as_str(), &*record.message), ("warn", "unknown method"));
         assert_eq!(record.method, Some(cut(text, 128)), "{format}");
         let id: String = serde_json::from_str(record.id.as_ref().expect("an id")).expect("text");
         assert_eq!(id, cut(text, 64), "{format}");

@@ -1,8 +1,8 @@
-//! What a call costs while others wait (S4): it must not depend on how many they are.
+//! The cost of a call while others wait (S4): it must not depend on their number.
 //!
-//! Each row has a connection of its own, in memory and on one thread, with so many calls that wait
-//! for an answer. All rows take turns, so that whatever else the machine does is shared by all, and
-//! the median of their turns is shown. Run it with `cargo bench -p duet-rpc --bench calls`.
+//! Each row has a connection of its own, in memory and on one thread, with its number of calls that wait
+//! for an answer. All rows take turns, so that whatever else the machine does is shared by all, and the
+//! median of their turns is shown. Run it with `cargo bench -p duet-rpc --bench calls`.
 
 #![allow(missing_docs, clippy::print_stdout, reason = "a benchmark talks to who runs it")]
 
@@ -21,7 +21,7 @@ struct Row {
     pending: usize,
     method: &'static str,
     client: Peer,
-    /// Kept, as they keep the connection.
+    /// Kept, because they keep the connection open.
     _server: Peer,
     _waiting: JoinSet<()>,
     turns: Vec<Duration>,
@@ -49,7 +49,7 @@ impl Row {
         let server = Peer::builder(there).profile(profile).router(router()).spawn();
         let mut waiting = JoinSet::new();
         for _ in 0..pending {
-            // With a deadline, as calls have one.
+            // With a deadline, like all calls.
             let call = client.call::<()>("never", ()).timeout(Duration::from_secs(3600));
             waiting.spawn(async move { drop(call.await) });
         }

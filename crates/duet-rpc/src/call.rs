@@ -1,4 +1,4 @@
-//! A call: sent when it is first polled, cancelled when it is dropped (P2, P3).
+//! Call: sent when it is first polled, cancelled when it is dropped (P2, P3).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,15 +25,15 @@ use crate::peer::Peer;
 pub struct Call<T> {
     /// `None` if a client had no connection to make it on.
     peer: Option<Peer>,
-    /// Who makes the connection anew, if somebody does.
+    /// The client that reconnects, if there is one.
     client: Option<Client>,
     id: Id,
     options: CallOptions,
-    step: Step,
+    step: CallStep,
     result: PhantomData<fn() -> T>,
 }
 
-enum Step {
+enum CallStep {
     /// Not sent yet.
     New(Result<Vec<u8>, Error>),
     Sent(oneshot::Receiver<Settlement>),
@@ -43,25 +43,25 @@ enum Step {
 impl<T> Call<T> {
     pub(crate) fn new(peer: Peer, id: Id, message: Result<Vec<u8>, Error>) -> Self {
         let options = CallOptions { timeout: peer.shared().profile.call_timeout, progress: None };
-        let (peer, client, step) = (Some(peer), None, Step::New(message));
+        let (peer, client, step) = (Some(peer), None, CallStep::New(message));
         Call { peer, client, id, options, step, result: PhantomData }
     }
 
     /// A call that fails, because there is no connection for it.
     pub(crate) fn refused(client: Option<Client>, error: Error) -> Self {
         let options = CallOptions { timeout: None, progress: None };
-        let (peer, step) = (None, Step::New(Err(error)));
+        let (peer, step) = (None, CallStep::New(Err(error)));
         Call { peer, client, id: Id::NULL, options, step, result: PhantomData }
     }
 
     /// The same call, on a connection of this client.
-    pub(crate) fn of(mut self, client: Client) -> Self {
+    pub(crate) fn with_client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
-    /// Waits this long for the answer, instead of the profile's time. When it is over, the remote
-    /// is told that the call is cancelled.
+    /// Waits this long for the answer, instead of the profile's time. After that, the call fails, and the
+    /// remote gets a cancellation.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
@@ -73,46 +73,45 @@ impl<T> Call<T> {
         self
     }
 
-    /// Starts the time anew with each progress that the remote tells of with this token, up to a
-    /// total. The token is what you have asked the remote, in the params, to use.
+    /// Restarts the timeout with each progress notification for this token, up to a total. Ask the remote
+    /// in the params to use this token.
     pub fn restart_on_progress(mut self, token: impl Into<Id>, total: Duration) -> Self {
         self.options.progress = Some(Progress { token: token.into(), total });
         self
     }
 
-    /// The id that the call has on the wire; null if there is no connection to make it on.
+    /// The id of the call on the wire; null if there is no connection.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    fn send(&self, message: Vec<u8>) -> Result<Step, Error> {
+    fn send(&self, message: Vec<u8>) -> Result<CallStep, Error> {
         let Some(peer) = &self.peer else { return Err(self.closed_error()) };
         let (caller, answer) = Caller::new();
         let shared = peer.shared();
         shared.check_two_way()?;
         let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
         called.map_err(|kind| shared.rejection(kind))?;
-        Ok(Step::Sent(answer))
+        Ok(CallStep::Sent(answer))
     }
 
-    /// Ready with the raw result, or why there is none.
+    /// Ready with the raw result, or the error.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<Settlement> {
         loop {
             let next = match &mut self.step {
-                Step::Sent(answer) => {
+                CallStep::Sent(answer) => {
                     let answer = ready!(Pin::new(answer).poll(cx));
-                    self.step = Step::Over;
-                    // The driver may be gone, and could not even say so.
+                    self.step = CallStep::Over;
+                    // The driver is gone.
                     return Poll::Ready(answer.unwrap_or_else(|_| Err(self.closed_error())));
                 }
-                Step::New(_) => match std::mem::replace(&mut self.step, Step::Over) {
-                    Step::New(Ok(message)) => self.send(message),
-                    Step::New(Err(error)) => Err(error),
+                CallStep::New(_) => match std::mem::replace(&mut self.step, CallStep::Over) {
+                    CallStep::New(Ok(message)) => self.send(message),
+                    CallStep::New(Err(error)) => Err(error),
                     _ => return Poll::Pending,
                 },
-                // Polled again after it was ready: a mistake of the caller's, and no reason to
-                // panic.
-                Step::Over => return Poll::Pending,
+                // Polled again after it was ready: a mistake of the caller, but not a reason to panic.
+                CallStep::Over => return Poll::Pending,
             };
             match next {
                 Ok(step) => self.step = step,
@@ -155,8 +154,8 @@ fn read<T: DeserializeOwned>(result: &str) -> Result<T, Error> {
 
 impl<T> Drop for Call<T> {
     fn drop(&mut self) {
-        if let Step::Sent(answer) = &mut self.step {
-            // One that is answered already has nothing to cancel.
+        if let CallStep::Sent(answer) = &mut self.step {
+            // A call that is answered needs no cancellation.
             answer.close();
             if answer.try_recv().is_err()
                 && let Some(peer) = &self.peer

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::panic_guard;
 use crate::sync::lock;
 
-/// Values by their type; nothing is kept any more when the connection is over.
+/// Values by their type; `None` once the connection is over.
 pub(crate) struct Extensions(Mutex<Option<Values>>);
 
 type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
@@ -24,10 +24,10 @@ impl Extensions {
         if let Some(value) = find(&self.lock()) {
             return value;
         }
-        // It is made without the lock, as its code is the application's.
+        // Made without the lock, because it runs code of the application.
         let made = Arc::new(T::default());
         let mut values = self.lock();
-        // Another may have been quicker.
+        // Another thread may have been quicker.
         if let Some(value) = find(&values) {
             return value;
         }
@@ -37,7 +37,7 @@ impl Extensions {
         made
     }
 
-    /// Lets all go. What is kept here may hold handles of this very connection.
+    /// Drops all values. They may hold handles of this very connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
         let _ = panic_guard::catch(move || drop(values));

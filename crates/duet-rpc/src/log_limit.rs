@@ -5,33 +5,33 @@ use std::time::{Duration, Instant};
 
 use crate::sync::lock;
 
-/// Counts what is logged of a kind, second by second. Any web page can cause refusals, and nobody should
-/// be able to fill a disk so (F7).
+/// Counts the records of one kind, second by second. Any web page can cause refusals, and must not be
+/// able to fill a disk with them (F7).
 pub(crate) struct LogLimiter {
     most: u64,
-    /// The second, and how many there were in it.
+    /// The current second, and its count.
     state: Mutex<Option<(Instant, u64)>>,
 }
 
 impl LogLimiter {
-    /// Has so many logged one by one in a second.
+    /// Allows `most` records per second.
     pub(crate) const fn new(most: u64) -> Self {
         LogLimiter { most, state: Mutex::new(None) }
     }
 
-    /// Logs one, if there were not too many in this second, and before it how many were left out in
-    /// the last.
+    /// Logs a record, unless there were too many in this second. Before it, logs the number of records
+    /// that were left out.
     pub(crate) fn log(&self, what: &str, one: impl FnOnce()) {
         let (may_log, left_out) = self.count(Instant::now());
         if left_out > 0 {
-            tracing::warn!(count = left_out, "{what}, and not logged one by one");
+            tracing::warn!(count = left_out, "{what}, not logged one by one");
         }
         if may_log {
             one();
         }
     }
 
-    /// Whether one more may be logged, and how many were left out in the second that has passed.
+    /// Counts one record: may it be logged, and how many were left out in the previous second?
     fn count(&self, now: Instant) -> (bool, u64) {
         let mut state = lock(&self.state);
         let (since, count) = state.get_or_insert((now, 0));
@@ -52,7 +52,7 @@ mod tests {
     use super::LogLimiter;
 
     #[test]
-    fn f7_refusals_are_logged_one_by_one_only_so_often() {
+    fn f7_log_of_refusals_is_rate_limited() {
         let (log_limit, now) = (LogLimiter::new(20), Instant::now());
         for _ in 0..20 {
             assert_eq!(log_limit.count(now), (true, 0));

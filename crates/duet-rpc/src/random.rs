@@ -8,7 +8,7 @@ pub(crate) fn number() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// What longer secrets are made of.
+/// A random number for longer secrets.
 pub(crate) fn seed() -> u128 {
     u128::from(number()) << 64 | u128::from(number())
 }

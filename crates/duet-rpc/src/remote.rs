@@ -61,7 +61,7 @@ impl Remote {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Identity {
-    /// The remote has shown the token of this name over WebSocket or HTTP; see `Gate::named_token`.
+    /// The remote has shown the token of this name over WebSocket or HTTP; see `AccessPolicy::named_token`.
     Token {
         /// The name of the token, which is not secret.
         name: String,

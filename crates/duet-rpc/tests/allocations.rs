@@ -1,7 +1,7 @@
-//! What a message costs in allocations (S3).
+//! The allocations of a message (S3).
 //!
-//! The server alone is driven and counted: a hand-made transport gives it the same request again
-//! and again, already in memory, and throws its answers away.
+//! Only the server is driven and counted: a transport in memory gives it the same request again and
+//! again, and drops its answers.
 
 use std::io;
 use std::pin::pin;
@@ -11,7 +11,7 @@ use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 use duet_rpc::{Arrival, Ended, Observer, Peer, Profile, Router, State};
 use serde::Deserialize;
 
-/// Gives out the same bytes again when it is told to.
+/// A transport that delivers the same bytes on request.
 struct Loop {
     request: &'static [u8],
     left: std::sync::Arc<std::sync::atomic::AtomicUsize>,
@@ -56,7 +56,7 @@ fn router() -> Router {
         .method("sync", |state: State<i64>, (a,): (i64,)| a + *state)
 }
 
-/// Looks at everything that it can see without a copy.
+/// Reads everything that it can see without a copy.
 struct Nosy;
 
 impl Observer for Nosy {
@@ -119,8 +119,8 @@ fn s3_a_guard_and_an_observer_cost_no_allocation() {
     }
 }
 
-/// A wrapper's future is polled in a place that is used again. Inside of it a handler that is `async` takes a
-/// box; the params are copied, and the result is written to memory that then shrinks: two allocations, once.
+/// A wrapper's future is polled in reused memory. An `async` handler inside it takes a box; the params
+/// are copied, and the result is written to memory that then shrinks: two allocations, once.
 #[test]
 fn s3_a_wrapper_costs_one_box_and_copies_of_params_and_result() {
     let wrapped = || router().wrap(async |request, next| next.run(request).await);

@@ -1,4 +1,5 @@
-//! What a remote can make a peer hold, and that it can always be closed (L4, L8, M6, P9).
+//! Bounds of the memory that a remote can make a peer hold. Such a peer can always be closed (L4, L8, M6,
+//! P9).
 
 mod links;
 
@@ -27,7 +28,7 @@ fn big_answers() -> Router {
     Router::new().method("big", async || Ok::<_, Failure>("x".repeat(ANSWER)))
 }
 
-/// A server on a socket: the hub, where it listens, and its task.
+/// A server on a socket: the hub, its address, and its task.
 fn listen(hub: Hub) -> (Hub, Address, JoinHandle<()>) {
     let listener = Listener::bind("tcp://127.0.0.1:0").expect("it listens");
     let address = listener.address().clone();
@@ -46,7 +47,7 @@ async fn connect(address: &Address) -> TcpStream {
 
 async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
     let (here, there) = tokio::io::duplex(1000);
-    let _server = Peer::builder(Stream::of(there)).profile(*profile).router(router).spawn();
+    let _server = Peer::builder(Stream::from_io(there)).profile(*profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let batch: Vec<_> = (0..100).map(big).collect();
     let batch = format!("[{}]\n", batch.join(","));
@@ -60,7 +61,7 @@ async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
 async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bound() {
     let profile = limited(|it| it.batch_bytes = 3 * ANSWER).with(|it| it.order = Order::Sequential);
     let router = Router::new().method("big", async || {
-        // Those behind it wait.
+        // The ones behind it wait.
         tokio::task::yield_now().await;
         Ok::<_, Failure>("x".repeat(ANSWER))
     });
@@ -80,7 +81,7 @@ async fn p9_a_batch_whose_requests_are_sent_to_threads_is_answered_within_its_bo
     let answers = answers_to_batch(&profile, big_answers()).await;
     assert_eq!(answers.len(), 100);
     let done = answers.iter().filter(|answer| answer["result"].is_string()).count();
-    // Those that had begun when it became too much.
+    // Only the requests that had begun when the bound was reached.
     assert!((3..10).contains(&done), "{done}");
 }
 
@@ -97,12 +98,12 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
     });
     let (here, there) = tokio::io::duplex(1000);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
+    let _server = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     for id in 0..100 {
         writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
     }
-    // All have been received; who would begin too many has had the time for it.
+    // All have been received, and there was time to begin too many.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -116,16 +117,17 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
 
 #[tokio::test(start_paused = true)]
 async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
-    // There is always room for all that is to be sent.
+    // There is always room for everything.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
-    let _server = Peer::builder(Stream::of(there)).profile(profile).router(big_answers()).spawn();
+    let _server =
+        Peer::builder(Stream::from_io(there)).profile(profile).router(big_answers()).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let requests: String = (0..100).map(|id| big(id) + "\n").collect();
     writer.write_all(requests.as_bytes()).await.expect("it reads");
     let mut lines = BufReader::new(reader).lines();
     for id in 0..100 {
-        // The clock stands still as long as anything moves.
+        // The clock stands still while any task can run.
         let line = tokio::time::timeout(Duration::from_secs(1), lines.next_line()).await;
         let line = line.unwrap_or_else(|_| panic!("request {id} is not answered"));
         line.expect("it is open").expect("there is an answer");
@@ -163,7 +165,7 @@ async fn p9_batches_of_many_connections_are_answered_within_the_bound_of_all() {
     for _ in 0..4 {
         let mut client = BufReader::new(connect(&place).await);
         client.write_all(batch.as_bytes()).await.expect("it reads");
-        // The batch was looked at when the first answer comes: that to the ping behind it, or its own.
+        // The batch was handled when the first answer comes: that to the ping behind it, or its own.
         let mut line = String::new();
         client.read_line(&mut line).await.expect("it is open");
         clients.push((client, line));
@@ -233,7 +235,7 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
         let waited = begun.elapsed().as_secs();
         let mut answer = Vec::new();
         let _ = slow.read_to_end(&mut answer).await;
-        // One that reads nothing at all is not waited for.
+        // A client that reads nothing at all is not waited for.
         match waits {
             10_000 => assert!((25..40).contains(&waited) && answer.len() < SIZE, "{waited} s"),
             _ => assert!(answer.len() > SIZE, "{} bytes, {waited} s", answer.len()),

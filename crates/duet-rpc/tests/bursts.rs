@@ -1,4 +1,4 @@
-//! Requests of one method in a burst are answered as one that comes alone (E1, E2, P7).
+//! Requests of one method in a burst get the same answers as a single request (E1, E2, P7).
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-/// Cannot be written as JSON, or panics when it is.
+/// Cannot be written as JSON, or panics while it is written.
 enum Unwritable {
     Fails,
     Panics,
@@ -86,10 +86,11 @@ fn request(id: &str, method: &str) -> String {
     message + "\n"
 }
 
-/// What comes back for these requests, up to the answer to the last.
+/// The answers to these requests, up to the answer to the last.
 async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
     let (here, there) = tokio::io::duplex(1 << 20);
-    let _peer = Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router()).spawn();
+    let _peer =
+        Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let mut lines = Vec::new();
     let bursts = if at_once { vec![requests.concat()] } else { requests.to_vec() };

@@ -25,7 +25,7 @@ fn cancelled(id: u8) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
-/// How many requests run or wait.
+/// Waits until this many requests run or wait.
 async fn until_in_flight(peer: &Peer, count: usize) {
     let has_come = async {
         while peer.stats().running + peer.stats().waiting != count {

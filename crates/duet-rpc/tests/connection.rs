@@ -1,4 +1,4 @@
-//! What belongs to a connection: its own values, its figures, its records in the log.
+//! A connection's own values, figures, streams and contexts.
 
 mod links;
 
@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 #[derive(Default)]
 struct Visits(AtomicU64);
 
-/// Tells when it is dropped.
+/// Reports when it is dropped.
 #[derive(Default)]
 struct Kept(std::sync::Mutex<Option<tokio::sync::oneshot::Sender<()>>>, std::sync::OnceLock<Peer>);
 
@@ -49,15 +49,17 @@ async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
     client.close().await;
     server.closed().await;
     told.await.expect_err("it is dropped and says nothing");
-    // What is asked for now is new, and nobody's.
+    // A value that is asked for now is new, and is not kept.
     assert_eq!(Arc::strong_count(&server.extension::<Visits>()), 1);
 }
 
 #[tokio::test]
 async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer =
-        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(here))
+        .profile(Profile::agent())
+        .router(Router::new())
+        .spawn();
     let events = peer.events("event", "log");
     events.send(Priority::High, &1).expect("a number is JSON");
     events.close();
@@ -71,7 +73,8 @@ async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
 #[tokio::test]
 async fn figures_count_messages_faults_and_bytes() {
     let (here, there) = tokio::io::duplex(1024);
-    let peer = Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router()).spawn();
+    let peer =
+        Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"visit\"}\nnot JSON\n{}\n\
                 [{\"jsonrpc\":\"2.0\",\"method\":\"visit\"},1]\n";
@@ -88,7 +91,7 @@ async fn figures_count_messages_faults_and_bytes() {
     assert_eq!((stats.bytes_received, stats.bytes_sent), (text.len() as u64, sent as u64));
 }
 
-/// Keeps the contexts of the messages that it served: work in the background would hold them.
+/// Keeps the contexts of the messages that it served, as a background task would.
 #[derive(Clone, Default)]
 struct Contexts(Arc<std::sync::Mutex<Vec<Context>>>);
 
@@ -120,7 +123,8 @@ impl Contexts {
     }
 }
 
-/// The clock goes on only when nobody can do anything, so what does not happen in a second never does.
+/// The clock moves only when no task can run, so an event that does not happen within a second never
+/// does.
 #[tokio::test(start_paused = true)]
 async fn p5_context_is_cancelled_when_the_connection_ends_after_its_handler() {
     let ends: [fn(&Peer, &Peer, &AbortHandle); 3] = [

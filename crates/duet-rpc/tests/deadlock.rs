@@ -1,6 +1,6 @@
-//! What hangs other stacks, or has hung this one (invariant 1 of the design, L8, P4).
+//! Situations that hang other stacks, or have hung this one (invariant 13 in ARCHITECTURE.md, L8, P4).
 //!
-//! Nothing here measures time: the only clock is the one that tells a hang.
+//! Nothing here measures time: the only clock is the one that detects a hang.
 
 mod links;
 
@@ -39,7 +39,7 @@ fn methods() -> Router {
         .method("never", async || -> Result<(), Failure> { std::future::pending().await })
 }
 
-/// As many calls of this as are asked for, all at once, and how each ended.
+/// Makes this many calls of a method at the same time; returns the outcome of each.
 async fn calls<T: serde::de::DeserializeOwned + Send + 'static>(
     peer: &Peer,
     method: &'static str,
@@ -74,7 +74,7 @@ fn sum_params(number: usize) -> Value {
     serde_json::json!([number, 1])
 }
 
-/// Both sides call at once, and every call is settled.
+/// Both sides call at the same time, and every call is settled.
 async fn call_from_both_sides(one: &Peer, two: &Peer, method: &'static str, count: usize) {
     let (here, there) = tokio::join!(
         calls::<i64>(one, method, sum_params, count),
@@ -90,12 +90,12 @@ fn as_many_handlers_as_there_may_be_all_call_back() {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
                 let profile = Profile::agent().max_in_flight(in_flight).with(|it| it.order = order);
-                // Both sides do so at once, each serving while it waits. Where each side is full of
+                // Both sides do so at the same time, each serving while it waits. If each side is full of
                 // handlers that wait for the other, all may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
                 call_from_both_sides(&one, &two, "ask", in_flight).await;
 
-                // One side alone is never refused, as what it is called back for has room there.
+                // One side alone is never refused, because its call-backs have room there.
                 let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
                 assert_eq!(assert_answered_or_busy(&ends), in_flight, "{order:?}");
                 until(|| is_quiet(&one) && is_quiet(&two)).await;
@@ -104,7 +104,7 @@ fn as_many_handlers_as_there_may_be_all_call_back() {
     });
 }
 
-/// `ask` waits until others have come too, where there are any, and then calls back.
+/// `ask` waits until others have come too, if there are any, and then calls back.
 fn all_call_back() -> Router {
     methods().method("ask", async |(a, b): (i64, i64), cx: Context| {
         tokio::task::yield_now().await;
@@ -139,8 +139,8 @@ fn both_sides_send_large_answers_and_params_at_once() {
 
 #[test]
 fn both_sides_send_many_large_answers_at_once() {
-    // All of them are made before the first has left, so much more waits than is allowed for, with
-    // whatever refusals there may be.
+    // All answers are made before the first has left, so much more waits than the limit allows, besides
+    // any refusals.
     const COUNT: usize = 20;
     const BIG: usize = 100_000;
     on_both_runtimes("a pipe", || async {
@@ -187,7 +187,7 @@ fn a_burst_from_both_sides_is_settled() {
 fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() {
     everywhere(|link| async move {
         // The answer is held back until the queue has overflowed, and stands behind all of it.
-        let (here, gate) = gated(Router::new(), "add", |(a, b): (i64, i64)| a + b);
+        let (here, permits) = gated(Router::new(), "add", |(a, b): (i64, i64)| a + b);
         let profile = Profile::editor().with(|it| it.limits.waiting = 10);
         let (one, _two) = link.join(&profile, here, methods());
         let mut burst = JoinSet::new();
@@ -202,7 +202,7 @@ fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() 
             assert_eq!(error.remote().expect("an answer").code, -32000, "{number}");
             refused.push(number);
         }
-        gate.add_permits(1000);
+        permits.add_permits(1000);
         let rest = burst.join_all().await;
         assert_eq!(rest.len(), 11);
         for (number, end) in rest {
@@ -303,7 +303,8 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
                 it.drain_timeout = Duration::from_millis(50);
                 it.framing = Profile::agent().framing;
             });
-            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
+            let peer =
+                Peer::builder(Stream::from_io(there)).profile(profile).router(methods()).spawn();
             let (reader, mut writer) = tokio::io::split(raw);
             let accepted = Arc::new(AtomicUsize::new(0));
             let counter = Arc::clone(&accepted);
@@ -319,7 +320,7 @@ fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
                     counter.fetch_add(line.len(), Ordering::SeqCst);
                 }
             });
-            // It is stuck when all have had their turn, again and again, and nothing moves.
+            // It is stuck when all tasks have run again and again, and nothing moves.
             let (mut before, mut still) = (usize::MAX, 0);
             while still < 1000 {
                 tokio::task::yield_now().await;
@@ -348,7 +349,8 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
         ] {
             let (mut raw, there) = tokio::io::duplex(64 * 1024);
             let profile = profile.with(|it| it.read_timeout = None);
-            let peer = Peer::builder(Stream::of(there)).profile(profile).router(methods()).spawn();
+            let peer =
+                Peer::builder(Stream::from_io(there)).profile(profile).router(methods()).spawn();
             let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
             raw.write_all(half).await.expect("it is there");
             let call = tokio::spawn(peer.call::<i64>("five", ()));
@@ -366,7 +368,7 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
 fn a_handler_may_wait_for_the_end_of_its_own_connection() {
     everywhere(|link| async move {
         let there = methods().method("close", async |cx: Context| {
-            // It cannot be told of the end: the connection waits for it, and stops it.
+            // The handler never learns of the end: the connection waits for it, and stops it.
             let disconnect = cx.peer().close().await;
             Ok::<_, Failure>(disconnect.to_string())
         });
@@ -383,7 +385,7 @@ fn a_handler_may_wait_for_the_end_of_its_own_connection() {
 fn handlers_may_drop_the_last_handle_of_any_connection() {
     everywhere(|link| async move {
         let profile = Profile::agent();
-        // Of another connection, at once and after a while.
+        // Of another connection, immediately and after a while.
         let (far, far_end) = link.join(&profile, methods(), methods());
         let far = Arc::new(std::sync::Mutex::new(Some(far)));
         let there = methods()
@@ -400,8 +402,8 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
         let (one, two) = link.join(&profile, methods(), there);
         assert!(one.call::<bool>("drop", ()).await.expect("an answer"));
         assert_eq!(far_end.closed().await.reason(), CloseReason::RemoteClosed);
-        // Of its own: the handler holds the last one, and is answered all the same. What is told to
-        // be running must be that one, and not the one before.
+        // Of its own: the handler holds the last one, and is still answered. The running request must be
+        // that one, and not the one before.
         until(|| two.stats().running == 0).await;
         let call = tokio::spawn(one.call::<i64>("late_drop", ()));
         until(|| two.stats().running == 1 || call.is_finished()).await;
@@ -414,7 +416,7 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
 #[test]
 fn p4_at_the_limit_answers_and_cancellations_still_flow() {
     everywhere(|link| async move {
-        let (here, gate) = gated(Router::new(), "slow", |(): ()| 1);
+        let (here, permits) = gated(Router::new(), "slow", |(): ()| 1);
         let there =
             methods().method("ask", async |cx: Context| cx.peer().call::<i64>("slow", ()).await);
         let profile = Profile::agent().max_in_flight(3);
@@ -425,7 +427,7 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
         let error = one.call::<i64>("add", (1, 2)).await.expect_err("no slot");
         assert_eq!(error.remote().expect("an answer").code, -32000);
         // An answer.
-        gate.add_permits(1);
+        permits.add_permits(1);
         assert_eq!(ask.await.expect("no panic").expect("an answer"), 1);
         // A cancellation.
         for call in &never {
@@ -438,13 +440,13 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
 
 // ---- what has hung this stack
 
-/// Requests that wait because too much is to be sent begin when it has left, also if it leaves all
-/// at once and nothing else comes to wake anybody.
+/// Requests that wait because the outbox is full begin when it has room, even if everything leaves in one
+/// write and nothing else wakes the driver.
 #[test]
 fn requests_that_are_held_back_begin_when_there_is_room_again() {
     for link in [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(32 * MEGABYTE)] {
         on_both_runtimes(&format!("{link:?}"), || async move {
-            let (there, gate) = gated(methods(), "wait", |(): ()| 1);
+            let (there, permits) = gated(methods(), "wait", |(): ()| 1);
             let profile = Profile::agent().with(|it| {
                 it.limits.outgoing_bytes = 1000;
                 it.order = Order::Sequential;
@@ -455,7 +457,7 @@ fn requests_that_are_held_back_begin_when_there_is_room_again() {
             let rest: Vec<_> =
                 (0..5).map(|_| tokio::spawn(one.call::<String>("big", (5000,)))).collect();
             until(|| two.stats().waiting == 5).await;
-            gate.add_permits(1);
+            permits.add_permits(1);
             assert_eq!(first.await.expect("no panic").expect("an answer"), 1);
             for call in rest {
                 assert_eq!(call.await.expect("no panic").expect("an answer").len(), 5000);
@@ -464,7 +466,7 @@ fn requests_that_are_held_back_begin_when_there_is_room_again() {
     }
 }
 
-/// The last line needs no line end (F20), and what comes in one piece with the end is served.
+/// The last line needs no line end (F20), and a message that comes in one read with the end is served.
 #[test]
 fn what_comes_together_with_the_end_of_the_input_is_served() {
     on_both_runtimes("raw", || async {
@@ -474,7 +476,7 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
             raw.write_all(request.as_bytes()).await.expect("there is room");
             raw.shutdown().await.expect("it closes");
-            let peer = Peer::builder(Stream::of(there))
+            let peer = Peer::builder(Stream::from_io(there))
                 .profile(Profile::agent())
                 .router(methods())
                 .spawn();
@@ -486,7 +488,7 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
     });
 }
 
-/// A remote that answers and goes has answered, whatever else we wanted to tell it.
+/// An answer counts, even if the remote exits and our next write fails.
 #[test]
 fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
     everywhere(|link| async move {
@@ -497,7 +499,7 @@ fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
             });
             let (one, _two) = link.join(&Profile::agent(), Router::new(), there);
             let call = tokio::spawn(one.call::<i64>("last", ()));
-            // These meet a remote that is gone, some time or other.
+            // Some of these meet a remote that is gone.
             let noise = tokio::spawn({
                 let one = one.clone();
                 async move {
@@ -532,7 +534,7 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
                     given_up.spawn(peer.call::<String>("big", (100_000,)));
                 }
             }
-            // All of them are on their way, or wait for room.
+            // All of them are under way, or wait for room.
             for _ in 0..200 {
                 tokio::task::yield_now().await;
             }
@@ -553,7 +555,7 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
     });
 }
 
-/// Who waits for room is let through, however busy the connection is with what comes in.
+/// Senders that wait for room get through, however much comes in.
 #[test]
 fn a_connection_that_is_never_idle_lets_others_run_and_send() {
     on_both_runtimes("a flood", || async {
@@ -615,7 +617,7 @@ impl Transport for Flood {
     }
 }
 
-/// A writer that still holds bytes which nobody takes must not keep the connection from closing.
+/// A writer with bytes that nobody takes must not keep the connection from closing.
 #[test]
 fn a_connection_whose_writer_is_stuck_closes() {
     on_both_runtimes("raw", || async {

@@ -54,7 +54,7 @@ fn e2_a_future_that_panics_is_ready_with_an_error() {
 }
 
 #[test]
-fn e2_even_a_destructor_that_panics_is_fenced_in() {
+fn e2_a_panic_in_a_destructor_is_caught() {
     struct Bomb;
     impl Drop for Bomb {
         fn drop(&mut self) {
@@ -121,7 +121,7 @@ fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
     let expected = json!({"code": -32001, "message": "Overdrawn", "data": {"by": 5}});
     assert_eq!(written(&told), expected);
     assert!(told.cause().is_some(), "the log still has it");
-    // A map whose keys are no strings cannot be written.
+    // A map whose keys are not strings cannot be written.
     let odd = Failure::new(1, "x").with_data(HashMap::from([((1, 2), 3)]));
     assert_eq!(odd.object().code(), Code::INTERNAL_ERROR);
 }
@@ -138,7 +138,7 @@ async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answ
     let error = refused().await;
     let shown = "the remote answered with an error (request 1): Overdrawn (-32001)";
     assert_eq!((error.to_string(), format!("{error:#}")), (shown.to_owned(), shown.to_owned()));
-    // It is shown once, also by those who print the sources behind it.
+    // It is shown once, even by code that prints the sources too.
     assert!(error.source().is_none());
     assert_eq!(error.remote().map(|remote| remote.code), Some(-32001));
     let debug = format!("{error:?}");
@@ -149,7 +149,7 @@ async fn e3_display_and_debug_show_the_code_and_the_message_that_the_remote_answ
     assert_eq!(format!("{outer:#}"), format!("a handler failed: {shown}"));
 }
 
-/// An even number, or why it is none.
+/// An even number, or an error.
 struct Even;
 
 impl<'de> Deserialize<'de> for Even {

@@ -14,7 +14,10 @@ use tokio::time::Instant;
 fn peer() -> (Peer, BufReader<DuplexStream>) {
     let (here, there) = tokio::io::duplex(1024);
     (
-        Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn(),
+        Peer::builder(Stream::from_io(here))
+            .profile(Profile::agent())
+            .router(Router::new())
+            .spawn(),
         BufReader::new(there),
     )
 }
@@ -48,13 +51,13 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     let (peer, mut remote) = peer();
     let events = peer.events("event", "log").bounded(100, 1024 * 1024);
     let text = "x".repeat(1000);
-    // More than all buffers hold, and nobody reads: sending neither waits nor fails.
+    // More than all buffers hold, while nobody reads: sending neither waits nor fails.
     let offered = 20_000;
     for number in 1..=offered {
         let priority = if number % 1000 == 0 { Priority::High } else { Priority::Low };
         events.send(priority, &(number, &text)).expect("it is JSON");
         if number % 50 == 0 {
-            // The driver fills what there is to be filled.
+            // The driver fills all buffers.
             tokio::task::yield_now().await;
         }
     }
@@ -108,15 +111,15 @@ async fn p5_sending_an_event_after_the_end_fails() {
     }
 }
 
-/// How much may wait to be sent, and a text that alone is more.
+/// The bytes that may wait to be sent, and a text that alone has more.
 const OUTGOING: usize = 1000;
 const LARGE: usize = 5 * OUTGOING;
 /// A link that takes a large message in one write, and one that does not.
 const LINKS: [usize; 2] = [10 * OUTGOING, OUTGOING];
 
 /// A peer with little room, which answers `large` with three events and a large result, on a link that
-/// takes so many bytes before they are read.
-fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
+/// holds this many unread bytes.
+fn peer_with_little_room(link: usize) -> (Peer, BufReader<DuplexStream>) {
     let router = Router::new().method("large", async |cx: Context| {
         tokio::task::yield_now().await;
         send_three(cx.peer());
@@ -124,7 +127,10 @@ fn crowded_peer(link: usize) -> (Peer, BufReader<DuplexStream>) {
     });
     let (here, there) = tokio::io::duplex(link);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = OUTGOING);
-    (Peer::builder(Stream::of(here)).profile(profile).router(router).spawn(), BufReader::new(there))
+    (
+        Peer::builder(Stream::from_io(here)).profile(profile).router(router).spawn(),
+        BufReader::new(there),
+    )
 }
 
 fn send_three(peer: &Peer) {
@@ -134,8 +140,8 @@ fn send_three(peer: &Peer) {
     }
 }
 
-/// Reads a large message and the data of the events behind it, up to the end. The clock goes on only when
-/// nobody can do anything, so what is not there within a second never comes.
+/// Reads a large message and the data of the events behind it, up to the end. The clock moves only when
+/// no task can run, so a message that does not come within a second never does.
 async fn events_behind_large(remote: &mut BufReader<DuplexStream>) -> Vec<Value> {
     let mut line = String::new();
     remote.read_line(&mut line).await.expect("it is open");
@@ -155,7 +161,7 @@ async fn events_behind_large(remote: &mut BufReader<DuplexStream>) -> Vec<Value>
 #[tokio::test(start_paused = true)]
 async fn p9_event_behind_a_large_result_is_sent_without_other_traffic() {
     for link in LINKS {
-        let (_peer, mut remote) = crowded_peer(link);
+        let (_peer, mut remote) = peer_with_little_room(link);
         let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"large\"}\n";
         remote.write_all(request).await.expect("there is room");
         assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3]);
@@ -164,7 +170,7 @@ async fn p9_event_behind_a_large_result_is_sent_without_other_traffic() {
 
 #[tokio::test(start_paused = true)]
 async fn p9_events_and_notifications_that_never_end_both_get_through() {
-    let (peer, mut remote) = crowded_peer(OUTGOING);
+    let (peer, mut remote) = peer_with_little_room(OUTGOING);
     for _ in 0..3 {
         let sender = peer.clone();
         tokio::spawn(async move {
@@ -194,7 +200,7 @@ async fn p9_events_and_notifications_that_never_end_both_get_through() {
 async fn p9_events_behind_a_large_notification_are_sent_without_traffic_and_at_every_end() {
     let ends = [None, Some(CloseReason::Closed), Some(CloseReason::RemoteClosed)];
     for (link, end) in LINKS.into_iter().flat_map(|link| ends.map(|end| (link, end))) {
-        let (peer, mut remote) = crowded_peer(link);
+        let (peer, mut remote) = peer_with_little_room(link);
         peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
         send_three(&peer);
         match end {
@@ -211,7 +217,7 @@ async fn p9_events_behind_a_large_notification_are_sent_without_traffic_and_at_e
 
 #[tokio::test(start_paused = true)]
 async fn p9_events_that_nobody_reads_delay_the_end_by_the_drain_timeout_at_most() {
-    let (peer, _remote) = crowded_peer(OUTGOING);
+    let (peer, _remote) = peer_with_little_room(OUTGOING);
     peer.notify("large", ["x".repeat(LARGE)]).await.expect("there is room");
     send_three(&peer);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Calls at the end of a connection: their answers, and what the caller sees of the connection (P5).
+//! Calls at the end of a connection: their answers, and the state that their callers see (P5).
 
 use std::io;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use duet_rpc::transport::{
 use duet_rpc::{Peer, Profile, Router, quick};
 use tokio::io::AsyncWriteExt;
 
-/// Notes whether the connection seems open at the moment when its caller is woken.
+/// Notes whether the connection is open at the moment when its caller is woken.
 struct Look(Peer, Mutex<Vec<bool>>);
 
 impl Wake for Look {
@@ -36,9 +36,9 @@ async fn p5_a_connection_is_not_open_any_more_when_its_calls_fail() {
     assert_eq!(*look.1.lock().expect("no panic"), [false]);
 }
 
-/// A remote that reads nothing, sends much, and goes.
+/// A remote that reads nothing, sends much, and closes.
 #[derive(Clone, Default)]
-struct Deaf(Arc<Mutex<Ends>>);
+struct Unreading(Arc<Mutex<Ends>>);
 
 #[derive(Default)]
 struct Ends {
@@ -48,7 +48,7 @@ struct Ends {
     waker: Option<Waker>,
 }
 
-impl Transport for Deaf {
+impl Transport for Unreading {
     fn kind(&self) -> TransportKind {
         TransportKind::Messages
     }
@@ -97,7 +97,7 @@ impl Transport for Deaf {
 
 #[tokio::test(start_paused = true)]
 async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gone() {
-    let remote = Deaf::default();
+    let remote = Unreading::default();
     let profile = Profile::agent().with(|it| {
         it.limits.outgoing_bytes = 10;
         it.limits.waiting = 1;
@@ -110,7 +110,7 @@ async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gon
     let wake = |ends: &mut Ends| ends.waker.take().expect("the connection waits").wake();
     {
         let mut ends = remote.0.lock().expect("no panic");
-        // One is answered, one waits for room, two are refused: then nothing is read any more.
+        // One is answered, one waits for room, two are refused: then reading stops.
         for id in 10..14 {
             ends.incoming.push(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"unknown"}}"#));
         }
@@ -147,7 +147,7 @@ async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_i
             false => router.method("first", note(&first)).method("second", note(&second)),
         };
         let (peer, driver) =
-            Peer::builder(Stream::of(here)).profile(Profile::agent()).router(router).build();
+            Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router).build();
         let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"first\"}\n\
                     {\"jsonrpc\":\"2.0\",\"method\":\"second\"}\n";

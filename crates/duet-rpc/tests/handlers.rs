@@ -9,7 +9,7 @@ use duet_rpc::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The answer to a request without what all answers have in common.
+/// The answer to a request, without the members that all answers have.
 async fn ask(router: &Router, method: &str, params: &str) -> String {
     let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     let answer = router.handle(message).await.expect("a request is answered");
@@ -119,7 +119,7 @@ async fn p7_handlers_take_up_to_five_arguments_in_any_order_and_return_values_or
     assert!(wrong.contains(r#""param":"[0]","expected":"integer","received":"string""#), "{wrong}");
 }
 
-/// The sentence of a panic.
+/// The message of a panic.
 fn panic_of(build: impl FnOnce() -> Router + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(build).expect_err("it panics");
     panic.downcast_ref::<String>().expect("a sentence").clone()

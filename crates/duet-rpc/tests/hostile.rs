@@ -1,4 +1,4 @@
-//! What a hostile remote, a careless application or an odd setting must not break.
+//! Hostile remotes, careless applications and unusual settings must not break a connection.
 
 mod links;
 #[path = "support/log.rs"]
@@ -129,7 +129,7 @@ impl Drop for DropFuture {
     }
 }
 
-/// Adds a method that ends like this immediately, and one that does so after it has waited.
+/// Adds a method that ends like this immediately, and one that waits first.
 fn now_and_late<T: Serialize + Send + 'static>(
     router: Router,
     name: &str,
@@ -198,7 +198,7 @@ async fn g6_nothing_that_was_sent_is_logged() {
             Ok::<_, Failure>(())
         })
         .method("ask", async |cx: Context| cx.peer().call::<Value>("x", ()).await.map(|_| ()))
-        // A result of another type than was asked for.
+        // A result of another type than the caller expects.
         .method("misread", async |cx: Context| cx.peer().call::<Ready>("x", ()).await.map(|_| ()))
         .method("open", async |(_at,): (Strict,)| Ok::<_, Failure>(()))
         .method("pass", async |cx: Context| {
@@ -230,7 +230,7 @@ async fn g6_nothing_that_was_sent_is_logged() {
     assert!(!log.contains("CANARY"), "{log}");
 }
 
-/// A type whose `Deserialize` quotes what it was given.
+/// A type whose `Deserialize` quotes its input.
 struct Strict;
 
 impl<'de> Deserialize<'de> for Strict {
@@ -315,19 +315,19 @@ fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let (here, _there) = tokio::io::duplex(1);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
     let (peer, driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build();
     let mut cx = TaskContext::from_waker(Waker::noop());
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
         .collect();
-    // The first is posted, the second waits, and there is not even a clock yet.
+    // The first is posted, the second waits, and there is no clock yet.
     for call in &mut calls[..2] {
         assert!(call.as_mut().poll(&mut cx).is_pending());
     }
     let runtime = links::stopped_clock();
     runtime.spawn(driver);
     runtime.block_on(async { tokio::task::yield_now().await });
-    // Now there is one, and the third waits by it.
+    // Now there is a clock, and the third uses it.
     assert!(calls[2].as_mut().poll(&mut cx).is_pending());
     runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
     let Poll::Ready(Err(error)) = calls[2].as_mut().poll(&mut cx) else {
@@ -358,7 +358,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
     let (here, there) = tokio::io::duplex(64);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 64);
-    let peer = Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).spawn();
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
     for _ in 0..100 {
@@ -405,7 +405,7 @@ async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
     assert!(!said.contains("CANARY in the drop of a future"), "{said}");
 }
 
-/// Its end is a failure.
+/// A transport that fails.
 struct Breaks(DuplexStream);
 
 impl AsyncRead for Breaks {

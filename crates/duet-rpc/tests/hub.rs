@@ -7,10 +7,10 @@ use std::time::Duration;
 use duet_rpc::transport::{Address, Connector, Listener};
 use duet_rpc::{CloseReason, Context, ErrorKind, Failure, Hub, Peer, Profile, Router};
 
-/// A test that hangs fails after this long; none depends on it otherwise.
+/// The time after which a test counts as hanging. No test depends on it otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Serves this hub on TCP, and says where.
+/// Serves this hub on TCP; returns its address.
 fn serve(hub: &Hub) -> Address {
     let listener = Listener::bind("tcp://127.0.0.1:0").expect("a port");
     let address = listener.address().clone();
@@ -103,7 +103,7 @@ async fn p5_on_connect_can_refuse_a_connection_by_closing_it() {
     hub.stop().await;
 }
 
-/// Waits until the hub knows of so many connections.
+/// Waits until the hub has this many connections.
 async fn connected(hub: &Hub, count: usize) {
     let waiting = async {
         while hub.peers().len() != count {

@@ -1,4 +1,4 @@
-//! Many calls at once, and what is left of them: nothing (P2, P3, P5, S4).
+//! Many calls at the same time leave nothing behind (P2, P3, P5, S4).
 
 mod links;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// A hundred thousand, where the compiler has made them cheap enough.
+/// A hundred thousand, if the build is optimised.
 const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
-/// Room for as many calls as there are.
+/// A profile with room for all calls.
 fn roomy() -> Profile {
     Profile::agent().max_in_flight(MANY).with(|it| it.limits.pending_calls = MANY)
 }
 
-/// `wait` ends when the gate is opened, `never` never.
+/// `wait` ends when it gets a permit, `never` never ends.
 fn gated() -> (Router, Arc<Semaphore>) {
     let router = Router::new()
         .method("same", async |(number,): (usize,)| Ok::<_, Failure>(number))
@@ -40,14 +40,14 @@ fn call_all(peer: &Peer, method: &'static str, count: usize) -> JoinSet<()> {
 fn very_many_calls_at_once_are_answered() {
     current_thread().block_on(async {
         let before = alive_tasks();
-        let (router, gate) = gated();
+        let (router, permits) = gated();
         let (one, two) = Link::Memory.join(&roomy(), Router::new(), router);
         call_all(&one, "same", MANY).join_all().await;
 
-        // All of them really wait at the same time.
+        // All of them wait at the same time.
         let calls = call_all(&one, "wait", MANY);
         until(|| one.stats().pending_calls == MANY && two.stats().running == MANY).await;
-        gate.add_permits(MANY);
+        permits.add_permits(MANY);
         calls.join_all().await;
         until(|| is_quiet(&one) && is_quiet(&two)).await;
         assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (0, 0));
@@ -86,7 +86,7 @@ fn many_calls_with_large_params_wait_for_room_and_each_gets_it() {
         let (one, _two) = Link::Memory.join(&profile, Router::new(), router);
         let mut calls = JoinSet::new();
         for number in 0..COUNT {
-            // Only a few of them fit at a time, so that most have to wait for most of the time.
+            // Only a few of them fit at a time, so most have to wait most of the time.
             let padding = "x".repeat(1000);
             let call = one.call::<Value>("nope", (number, padding));
             calls.spawn(async move { call.await.expect_err("there is no such method").kind() });
@@ -103,7 +103,7 @@ where
     const COUNT: usize = 200;
     let scenario = async |link: Link| {
         let before = alive_tasks();
-        let (router, gate) = gated();
+        let (router, permits) = gated();
         let (one, two) = link.join(&Profile::agent(), Router::new(), router);
         let _: usize = one.call("same", (1,)).await.expect("it works");
         let connected = alive_tasks();
@@ -114,11 +114,11 @@ where
         }
         until(|| two.stats().running == COUNT).await;
         let (one, two) = end(one, two, calls).await;
-        // Each was answered: it was cancelled. Nobody waited for that any more.
+        // Each was cancelled, and answered, but nobody waited for the answer.
         until(|| is_quiet(&one) && is_quiet(&two) && one.stats().unmatched_answers == COUNT).await;
         until(|| alive_tasks() == connected).await;
-        // The connection works on, and time goes by with nothing to remind us of.
-        gate.add_permits(1);
+        // The connection still works, and no forgotten timer fires.
+        permits.add_permits(1);
         assert_eq!(one.call::<usize>("wait", (3,)).await.expect("it works"), 3);
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert!(is_quiet(&one) && is_quiet(&two));
@@ -136,7 +136,7 @@ const LINKS: [Link; 3] = [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(16)];
 #[test]
 fn p2_calls_that_time_out_leave_nothing_behind() {
     leaves_nothing(|one, two, calls| async {
-        // The clock goes on as nothing else is left to do.
+        // The clock moves because nothing else is left to do.
         let kinds = calls.join_all().await;
         assert!(kinds.iter().all(|&kind| kind == ErrorKind::Timeout));
         (one, two)

@@ -154,7 +154,7 @@ async fn p2_a_call_times_out_and_the_remote_is_told() {
 
 #[tokio::test]
 async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
-    // Whether the remote is told, and how many answers it sends to what was cancelled.
+    // Whether the remote gets a cancellation, and the number of its answers to cancelled requests.
     for (dialect, told, answers) in
         [(Dialect::Dollar, true, 1), (Dialect::Notifications, true, 0), (Dialect::None, false, 0)]
     {
@@ -167,7 +167,7 @@ async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
         if told {
             until(|| server.stats().running == 0).await;
         }
-        // What was sent before this answer has been read.
+        // Everything that was sent before this answer has been read.
         let _: i64 = client.call("add", (1, 1)).await.expect("it works");
         assert_eq!(server.stats().running, usize::from(!told), "{dialect:?}");
         assert_eq!(client.stats().unmatched_answers, answers, "{dialect:?}");
@@ -229,7 +229,7 @@ async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
     let error = client.notify("add", (1, 2)).await.expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert_eq!(format!("{error:#}"), "the connection is closed: it was closed here");
-    // The other side sees the end of its input; its handler is stopped, as nobody would hear it.
+    // The other side sees the end of its input; its handler is stopped, because nobody waits for it.
     assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
 }
 
@@ -242,13 +242,13 @@ async fn p5_dropping_the_last_handle_closes_the_connection() {
 
 #[tokio::test]
 async fn l4_a_running_request_is_finished_before_the_connection_closes() {
-    let (router, gate) = gated(Router::new(), "wait", |(): ()| 42);
+    let (router, permits) = gated(Router::new(), "wait", |(): ()| 42);
     let (client, server) = client_of(router);
     let (answer, disconnect) = tokio::join!(client.call::<i64>("wait", ()), async {
         until(|| server.stats().running == 1).await;
         let closing = server.close();
         until(|| matches!(server.state(), ConnectionState::Draining)).await;
-        gate.add_permits(1);
+        permits.add_permits(1);
         closing.await
     });
     assert_eq!(answer.expect("it had the time"), 42);
@@ -274,7 +274,7 @@ async fn m10_a_notification_is_served_and_never_answered() {
 
 #[tokio::test]
 async fn m10_the_result_of_a_notification_is_never_written() {
-    /// Counts how often it is written.
+    /// Counts how often it is serialised.
     struct Counted(Arc<AtomicUsize>);
     impl Serialize for Counted {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -332,7 +332,7 @@ async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
         .method("append", move |(key, number): (String, u32)| {
             let log = Arc::clone(&writer);
             async move {
-                // The later the number, the sooner it would be done.
+                // The larger the number, the sooner it would be done.
                 for _ in 0..(10 - number % 10) {
                     tokio::task::yield_now().await;
                 }
@@ -369,7 +369,7 @@ async fn f5_all_framings_carry_the_same_dialogue() {
     }
 }
 
-/// A client whose server reads one line, writes this, and goes.
+/// A client whose server reads one line, writes this, and closes.
 async fn client_of_one_that_says(words: &str) -> Peer {
     let words = words.to_owned();
     let (here, there) = tokio::io::duplex(64 * 1024);
@@ -378,7 +378,7 @@ async fn client_of_one_that_says(words: &str) -> Peer {
         there.read_line(&mut String::new()).await.expect("it can be read");
         there.write_all(words.as_bytes()).await.expect("it can be written");
     });
-    Peer::builder(Stream::of(here)).profile(Profile::agent()).router(Router::new()).spawn()
+    Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(Router::new()).spawn()
 }
 
 #[tokio::test]
@@ -388,7 +388,7 @@ async fn f20_an_answer_on_a_last_line_without_its_end_is_taken() {
 }
 
 #[tokio::test]
-async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
+async fn m5_an_error_without_an_id_is_reported_as_uncorrelated() {
     let complaint = concat!(
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#,
         "\n",
@@ -397,7 +397,7 @@ async fn m5_a_complaint_about_something_that_could_not_be_read_is_heard() {
         r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
     );
     let client = client_of_one_that_says(complaint).await;
-    // Which of all that was sent it is about nobody knows: calls go on.
+    // The message that it refers to is not known: calls go on.
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
     let error = client.next_uncorrelated_error().await;
     assert_eq!((error.code, &*error.message), (-32600, "too long"));
@@ -416,7 +416,7 @@ async fn m7_m8_an_answer_that_cannot_be_used_is_told_while_its_call_is_pending()
         (r#"{"jsonrpc":"2.0","id":1}"#, Some(Empty)),
         (r#"[{"jsonrpc":"2.0","id":1}]"#, Some(Empty)),
         ("{\"id\":1,\"result\":1}\n{\"jsonrpc\":\"2.0\",\"id\":1}", Some(Malformed(InvalidResponseReason::BadVersion))),
-        // Of another call, a request of the remote's own, and no answer at all.
+        // An answer to another call, a request of the remote, and a message that is not an answer.
         (r#"{"id":2,"result":1}"#, None),
         (r#"{"jsonrpc":"2.0","id":2}"#, None),
         (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, None),

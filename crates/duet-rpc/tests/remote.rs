@@ -6,10 +6,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use duet_rpc::transport::{Address, Connector, Gate, Inbox, Listener, TransportKind, memory};
+use duet_rpc::transport::{
+    AccessPolicy, Address, Connector, Inbox, Listener, TransportKind, memory,
+};
 use duet_rpc::{Context, Failure, Hub, Identity, Peer, Profile, Remote, Router};
 
-/// What a handler knows of its caller: the IP address, and the identity as text.
+/// The caller of a handler: its IP address, and its identity as text.
 type Caller = (Option<String>, Option<String>);
 
 fn router() -> Router {
@@ -36,13 +38,13 @@ fn show(identity: &Identity) -> String {
     }
 }
 
-fn gate() -> Gate {
-    Gate::default().token("n0name").named_token("ada", "s3cret").named_token("bob", "0ther")
+fn access() -> AccessPolicy {
+    AccessPolicy::default().token("n0name").named_token("ada", "s3cret").named_token("bob", "0ther")
 }
 
-/// Serves the router at this URL, and says where.
+/// Serves the router at this URL; returns its address.
 fn serve(url: &str) -> (Hub, Address) {
-    let listener = Listener::bind(url).expect("it listens").gate(gate());
+    let listener = Listener::bind(url).expect("it listens").access(access());
     let address = listener.address().clone();
     let hub = Hub::builder().profile(Profile::agent()).router(router()).build();
     tokio::spawn(hub.clone().serve(listener));
@@ -189,7 +191,7 @@ async fn t3_each_request_over_http_has_the_identity_that_it_has_shown_itself() {
     hub.stop().await;
 }
 
-/// A handle that outlives its request still speaks of that request.
+/// A handle that outlives its request keeps the identity of that request.
 #[tokio::test(flavor = "multi_thread")]
 async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
     let kept = Arc::new(Mutex::new(Vec::new()));
@@ -198,7 +200,7 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
         keep.lock().expect("no panic").push(cx);
         async { Ok::<_, Failure>(()) }
     });
-    let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").gate(gate());
+    let listener = Listener::bind("http://127.0.0.1:0/").expect("it listens").access(access());
     let Address::Http(place, _) = listener.address().clone() else { panic!("{listener:?}") };
     let hub = Hub::builder().profile(Profile::agent()).router(router).build();
     tokio::spawn(hub.clone().serve(listener));

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::time::Instant;
 
-/// The remote end, which reads only when it is asked to.
+/// The remote end, which reads only on request.
 struct Remote(Lines<BufReader<DuplexStream>>);
 
 impl Remote {
@@ -45,7 +45,7 @@ async fn full_peer(router: Router) -> (Peer, Remote) {
         it.call_timeout = Some(Duration::from_secs(6));
     });
     let (here, there) = tokio::io::duplex(64);
-    let peer = Peer::builder(Stream::of(here)).profile(profile).router(router).spawn();
+    let peer = Peer::builder(Stream::from_io(here)).profile(profile).router(router).spawn();
     peer.notify("fill", ["x".repeat(4000)]).await.expect("there was room");
     (peer, Remote(BufReader::new(there).lines()))
 }
@@ -61,7 +61,7 @@ async fn poll_once<F: Future>(future: F) -> Pin<Box<F>> {
     future
 }
 
-/// What the remote reads after a last notification, up to the end of the connection.
+/// The methods that the remote reads after a last notification, up to the end of the connection.
 async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
     let reader = tokio::spawn(remote.all());
     peer.notify("last", ()).await.expect("it is sent");
@@ -118,7 +118,7 @@ async fn p9_calls_from_many_threads_that_wait_for_room_are_all_sent() {
         calls.spawn(async move { (n, call.await) });
     }
     for (n, answer) in calls.join_all().await {
-        // The server may be busy; that it never hears of a call would be a timeout.
+        // The server may be busy. A call that never reaches it would time out.
         match answer {
             Ok(same) => assert_eq!(same, n),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Remote, "{error:#}"),
@@ -135,7 +135,7 @@ async fn p9_what_waits_is_sent_in_the_order_of_sending() {
         sent.push(poll_once(peer.notify(method, ())).await);
     }
     let reader = tokio::spawn(remote.all());
-    // The last comes first to the one who asks, and last to the remote.
+    // Awaited in reverse order, but sent in order.
     for notification in sent.into_iter().rev() {
         notification.await.expect("it is sent");
     }
@@ -158,7 +158,7 @@ async fn p9_calls_that_are_given_up_before_the_driver_runs_do_not_gather() {
     let profile = Profile::agent().with(|it| it.limits.pending_calls = 100);
     let (here, there) = tokio::io::duplex(1024);
     let (peer, driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build();
     for _ in 0..100 {
         drop(poll_once(peer.call::<Value>("given up", ())).await);
     }

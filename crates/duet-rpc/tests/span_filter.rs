@@ -1,4 +1,5 @@
-//! A filter that wants the span of a request by its name, as `RUST_LOG=[request]=info` does, gets it (G3).
+//! A filter that enables the span of a request by its name, as `RUST_LOG=[request]=info` does, gets it
+//! (G3).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Spans: what is logged of a connection, and by its handlers, belongs to it (G3, G6).
+//! Spans: the records of a connection and of its handlers are inside its span (G3, G6).
 
 mod links;
 
@@ -74,8 +74,8 @@ impl Subscriber for Notes {
 }
 
 impl Notes {
-    /// The events that contain this.
-    fn of(&self, part: &str) -> Vec<String> {
+    /// The events that contain this text.
+    fn containing(&self, part: &str) -> Vec<String> {
         let state = self.0.lock().expect("no panic");
         state.events.iter().filter(|event| event.contains(part)).cloned().collect()
     }
@@ -97,7 +97,7 @@ fn router() -> Router {
         })
 }
 
-/// A number that stands behind this in a text.
+/// The number behind this prefix in a text.
 fn number(text: &str, before: &str) -> u64 {
     let (_, behind) = text.split_once(before).expect("it is there");
     behind
@@ -118,7 +118,7 @@ async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id
         connections.push((server, client));
     }
     for part in ["message=before", "message=after"] {
-        let events = notes.of(part);
+        let events = notes.containing(part);
         assert_eq!(events.len(), 2, "{events:?}");
         for event in &events {
             assert!(event.starts_with("connection[connection="), "{event}");
@@ -126,7 +126,7 @@ async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id
         }
         assert_ne!(number(&events[0], "connection="), number(&events[1], "connection="));
     }
-    let unknown = notes.of("unknown method");
+    let unknown = notes.containing("unknown method");
     assert_eq!(unknown.len(), 2, "{unknown:?}");
     assert!(unknown.iter().all(|event| event.starts_with("connection[connection=")), "{unknown:?}");
 }
@@ -139,10 +139,10 @@ async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
     for name in ["plain", "data", "cause", "secret"] {
         client.call::<()>("refuse", [name]).await.expect_err("it fails");
     }
-    assert_eq!(notes.of("handler failed").len(), 4);
-    assert_eq!(notes.of(r#"[answer="Overdrawn"]"#).len(), 3);
-    assert_eq!(notes.of("no money").len(), 1);
-    assert_eq!(notes.of("secret"), [""; 0], "it may be the remote's");
+    assert_eq!(notes.containing("handler failed").len(), 4);
+    assert_eq!(notes.containing(r#"[answer="Overdrawn"]"#).len(), 3);
+    assert_eq!(notes.containing("no money").len(), 1);
+    assert_eq!(notes.containing("secret"), [""; 0], "it may be the remote's");
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn m10_notification_whose_handler_waits_and_fails_is_logged_as_a_failed_ha
     let (client, _server) = links::client_of(router);
     client.notify("later", ()).await.expect("it is sent");
     client.call::<()>("later", ()).await.expect_err("it fails");
-    let failed = notes.of("handler failed");
+    let failed = notes.containing("handler failed");
     assert_eq!(failed.len(), 2, "{failed:?}");
-    assert_eq!(notes.of("cancelled"), [""; 0]);
+    assert_eq!(notes.containing("cancelled"), [""; 0]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use duet_rpc::transport::memory;
 use duet_rpc::{ErrorKind, Failure, Peer, Priority, Router};
 
-/// A test that hangs fails after this long; none depends on it otherwise.
+/// The time after which a test counts as hanging. No test depends on it otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two ends of a connection; the first serves this router.
@@ -63,7 +63,7 @@ async fn p5_a_subscription_ends_with_its_connection_and_delivers_what_came_befor
     assert!(late.next().await.is_none());
 }
 
-/// Like an event stream: it is a view on the connection, and not a handle of it.
+/// Like an event stream, it is a view of the connection, and not a handle.
 #[tokio::test]
 async fn p5_a_subscription_does_not_keep_its_connection_open() {
     let (client, server) = pair(Router::new());

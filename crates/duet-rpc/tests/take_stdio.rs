@@ -25,7 +25,7 @@ mod taken {
 
     pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
-    /// Reads nothing before its own child has looked for something to read.
+    /// Reads nothing before its own child has tried to read.
     #[allow(clippy::print_stdout)]
     pub(super) fn server() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();

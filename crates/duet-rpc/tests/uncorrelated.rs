@@ -21,11 +21,12 @@ fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let router = Router::new()
         .method("length", async |(text,): (String,)| Ok::<_, Failure>(text.len()))
         .method("never", async |_: Value| -> Result<(), Failure> { std::future::pending().await });
-    let client = Peer::builder(Stream::of(here)).profile(*profile).router(Router::new()).spawn();
-    (client, Peer::builder(Stream::of(there)).profile(narrow).router(router).spawn())
+    let client =
+        Peer::builder(Stream::from_io(here)).profile(*profile).router(Router::new()).spawn();
+    (client, Peer::builder(Stream::from_io(there)).profile(narrow).router(router).spawn())
 }
 
-/// Whether a call has ended, and how.
+/// Begins a call; the receiver gets its outcome.
 fn begin(
     client: &Peer,
     method: &'static str,
@@ -39,7 +40,8 @@ fn begin(
     told
 }
 
-/// A call timed out; returns what came in its time and could have been the answer.
+/// Checks that a call timed out; returns the message that came in its time and could have been the
+/// answer.
 async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<String> {
     let error = told.await.expect("it ends").expect_err("nobody answers");
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -60,7 +62,7 @@ async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
         let remote = error.remote().expect("its answer");
         assert_eq!(remote.data.as_ref().map(|data| data.get()), Some(r#"{"reason":"oversize"}"#));
         assert_eq!(error.id().map(ToString::to_string).as_deref(), Some("2"));
-        // Later ones work, and those that are too large fail in their turn, the same one again too.
+        // Later calls work. Calls that are too large fail in their turn, even the same one again.
         assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
         for bytes in [3000, 2000, 2000, 1500] {
             let error = client.call::<usize>("length", ["x".repeat(bytes)]).await;
@@ -100,7 +102,7 @@ async fn p2_a_timeout_names_the_refusal_that_came_while_the_call_was_pending() {
     remote.send(&refusal).await;
     let text = "the remote refused a message without saying which: no JSON (-32700)";
     assert_eq!(timed_out(told).await.as_deref(), Some(text));
-    // It is an old story for the next one.
+    // It does not concern the next call.
     assert_eq!(timed_out(begin(&client, "b", 1)).await, None);
 }
 

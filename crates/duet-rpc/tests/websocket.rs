@@ -1,4 +1,4 @@
-//! Peers over WebSockets, on real sockets; and remotes that are none of ours.
+//! Peers over WebSockets, on real sockets, and remotes that are not our peers.
 
 #![cfg(all(feature = "websocket", unix))]
 
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tracing::Level;
 
-/// A message that these tests take may have so many bytes.
+/// The message limit of these tests, in bytes.
 const LIMIT: usize = 1 << 20;
 
 fn profile() -> Profile {
@@ -43,7 +43,7 @@ fn router() -> Router {
         .method("large", async |(size,): (usize,)| Ok::<_, Failure>("x".repeat(size)))
 }
 
-/// A client and a server that talk by WebSocket.
+/// A client and a server over a WebSocket.
 async fn peers(is_tcp: bool) -> (Peer, Peer) {
     let (client, server) = if is_tcp {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -63,17 +63,17 @@ async fn peers(is_tcp: bool) -> (Peer, Peer) {
     )
 }
 
-/// A remote that is none of ours, and does as it is told.
+/// A remote whose every byte the test decides.
 struct Remote {
     stream: UnixStream,
     writer: WsFrameWriter,
     decoder: WsDecoder,
     message: Vec<u8>,
-    /// What was read and not looked at.
+    /// Bytes that were read and not parsed.
     rest: Vec<u8>,
 }
 
-/// A peer in this role, and what is at its other end.
+/// A peer in this role, and the remote at its other end.
 fn serve(role: Role) -> (Peer, Remote) {
     serve_as(role, |transport| transport)
 }
@@ -133,7 +133,7 @@ impl Remote {
                 None => {}
             }
             let read = tokio::time::timeout(HANGS, self.stream.read_buf(&mut self.rest));
-            // Who closes with bytes unread resets the connection.
+            // Closing with unread bytes resets the connection.
             if read.await.expect("it hangs").unwrap_or(0) == 0 {
                 return "end".to_owned();
             }
@@ -150,14 +150,14 @@ impl Remote {
         }
     }
 
-    /// The request with this id is answered.
+    /// Checks that the request with this id is answered.
     async fn assert_served(&mut self, id: usize) {
         let request = self.request(id);
         self.send(&request).await;
         assert_eq!(self.next().await, answer(id));
     }
 
-    /// What comes next.
+    /// Checks the next message or event.
     async fn expect(&mut self, expected: &[&str]) {
         for expected in expected {
             assert_eq!(self.next().await, *expected);
@@ -202,7 +202,7 @@ async fn t1_p5_either_side_can_close() {
         let (client, server) = peers(is_tcp).await;
         let call = tokio::spawn(client.call::<Value>("later", ()));
         client.call::<Value>("echo", json!([1])).await.expect("it is answered");
-        // What runs is finished and answered before the end.
+        // Running requests are finished and answered before the end.
         server.close().await;
         let answer = call.await.expect("no panic").expect("it is answered");
         assert_eq!(answer, "done");
@@ -217,7 +217,7 @@ async fn t2_f1_fragments_are_joined_and_pings_between_them_answered() {
     let (_peer, mut remote) = serve(Role::Client);
     let text = br#"{"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}"#;
     let (first, second) = text.split_at(20);
-    // Binary, which is taken for text.
+    // A binary message counts as text.
     let mut stream = [&[0x02, first.len() as u8], first].concat();
     stream.extend(remote.control(ControlKind::Ping, &Control::new(b"hello")));
     stream.extend([0x00, 0x00]);
@@ -275,7 +275,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
         stream.extend(&large[..1000]);
         remote.send(&stream).await;
         remote.expect(&[&answer(1), "Close(Some(1009))"]).await;
-        // A remote that goes on sending all of it gets to hear it too.
+        // A remote that goes on sending all of it gets the close frame too.
         let _ = remote.stream.write_all(&large[1000..]).await;
         drop(remote);
         assert_eq!(peer.closed().await.reason(), CloseReason::ReadFailed);
@@ -379,7 +379,7 @@ async fn p5_e3_a_call_fails_with_the_reason_why_its_web_socket_ended() {
 }
 
 #[tokio::test]
-async fn t2_l4_who_closes_says_whether_the_program_goes_away() {
+async fn t2_l4_close_code_says_whether_the_program_goes_away() {
     for (is_going_away, code) in [(false, 1000), (true, 1001)] {
         let flag = Arc::new(AtomicBool::new(false));
         let (peer, mut remote) =
@@ -426,7 +426,7 @@ async fn p9_l8_a_remote_that_reads_nothing_is_not_read_and_costs_bounded_memory(
     let ping = remote.control(ControlKind::Ping, &Control::new(&[b'x'; 125]));
     let both = [request, ping].concat().repeat(100);
     let mut sent = 0;
-    // It goes on until nothing is taken any more.
+    // It sends until nothing is taken any more.
     while let Ok(written) =
         tokio::time::timeout(Duration::from_secs(1), remote.stream.write_all(&both)).await
     {
@@ -434,7 +434,7 @@ async fn p9_l8_a_remote_that_reads_nothing_is_not_read_and_costs_bounded_memory(
         sent += 100;
         assert!(sent < 100_000, "everything is read");
     }
-    // When it reads again, it gets all answers, and what it was in the middle of goes on.
+    // When it reads again, it gets all answers, and the interrupted frame goes on.
     let mut answers = 0;
     while answers < sent {
         answers += usize::from(remote.next().await.starts_with('{'));
@@ -453,7 +453,7 @@ async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
     drop(remote);
 }
 
-/// One that had no end would hold its place among the connections for ever.
+/// An endless handshake would hold its place among the connections for ever.
 #[tokio::test(start_paused = true)]
 async fn p8_a_handshake_has_30_seconds_where_there_is_no_read_timeout() {
     let mut listener = Listener::bind("ws://127.0.0.1:0/").expect("a port");
@@ -475,7 +475,7 @@ async fn p8_a_handshake_has_30_seconds_where_there_is_no_read_timeout() {
 async fn t2_a_half_open_connection_is_noticed() {
     let (peer, remote) = serve(Role::Server);
     let begun = tokio::time::Instant::now();
-    // It is there, and says nothing for ever.
+    // It stays connected, and never sends anything.
     let end = peer.closed().await;
     assert_eq!(end.reason(), CloseReason::ReadFailed);
     assert!((60..70).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
@@ -483,7 +483,7 @@ async fn t2_a_half_open_connection_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn t2_who_answers_pings_stays_connected_for_ever() {
+async fn t2_remote_that_answers_pings_stays_connected() {
     let (client, server) = peers(false).await;
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_secs(45)).await;
@@ -507,10 +507,11 @@ async fn f6_a_message_that_never_ends_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came() {
     let log = Log::up_to(Level::WARN);
-    // With only one in the process, what the threads of other tests log first would never be heard.
+    // With only one subscriber in the process, `tracing` would disable records that threads of other
+    // tests log first.
     let _other = tracing::Dispatch::new(log.clone());
     let _guard = tracing::subscriber::set_default(log.clone());
-    // What is framed, and how many bytes of the frame come.
+    // The payload, and the number of bytes of its frame that come.
     let large = "secret".repeat(LIMIT);
     for (text, count) in [(&*large, 100), ("secret", 10)] {
         let (peer, mut remote) = serve(Role::Server);
@@ -518,7 +519,7 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
         remote.send(&frame[..count]).await;
         peer.closed().await;
     }
-    // What is no frame, and nothing.
+    // Bytes that are not a frame, and no bytes.
     for bytes in [&b"secret"[..], b""] {
         let (peer, mut remote) = serve(Role::Client);
         remote.send(bytes).await;
@@ -526,10 +527,10 @@ async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came(
     }
     assert_eq!(
         log.text(),
-        "WARN;message=a message is too large, and ends the connection;bytes=6291456;limit=1048576;\n\
-         WARN;message=a message took too long, and ends the connection;received=4;after_ms=10000;\n\
-         WARN;message=a fault in frames, which ends the connection;\
+        "WARN;message=connection closed: message too large;bytes=6291456;limit=1048576;\n\
+         WARN;message=connection closed: message took too long;received=4;after_ms=10000;\n\
+         WARN;message=connection closed: invalid WebSocket frame;\
          problem=\"a reserved bit is set\";code=1002;\n\
-         WARN;message=the remote is gone;after_ms=30000;\n"
+         WARN;message=connection closed: no sign of life from the remote;after_ms=30000;\n"
     );
 }

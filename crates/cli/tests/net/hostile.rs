@@ -314,7 +314,7 @@ fn t3_a_web_page_cannot_call_over_tcp() {
         }
         let said = server.stop();
         assert!(!said.iter().any(|line| line == "test.sleep begins"), "{framing}: {said:?}");
-        let refusals = said.iter().filter(|line| line.contains("an HTTP request where frames"));
+        let refusals = said.iter().filter(|line| line.contains("HTTP request where frames"));
         assert_eq!(refusals.count(), 5, "{framing}: {said:?}");
     }
 }

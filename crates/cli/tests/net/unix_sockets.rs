@@ -120,7 +120,7 @@ fn t3_a_file_that_is_not_a_socket_is_left_alone() {
     let folder = Folder::new();
     folder.write("file", "precious");
     let said = check_refused(&folder.url("file"), "a file");
-    assert!(said.contains("no socket; choose another path, or move the file away"), "{said}");
+    assert!(said.contains("not a socket; choose another path, or move the file away"), "{said}");
     assert_eq!(fs::read_to_string(folder.path("file")).expect("it is there"), "precious");
     fs::create_dir(folder.path("folder")).expect("it can be made");
     check_refused(&folder.url("folder"), "a folder");

@@ -72,7 +72,7 @@ impl Silence {
 
 impl Window {
     pub(super) fn new(limits: &Limits) -> Self {
-        // A connection that makes no calls must read all the same.
+        // A connection that makes no calls must still read.
         let most_refusals = limits.pending_calls.max(1).saturating_mul(REFUSAL);
         Window { refusals: 0, most_refusals, stall: None, published: None, batch_bytes: 0 }
     }
@@ -95,7 +95,8 @@ impl Window {
 }
 
 impl Connection {
-    /// Whether another message can be read and handled now: the only place that decides to stop reading.
+    /// Returns `true` if another message can be read and handled now. Only this function decides to stop
+    /// reading.
     #[inline(always)]
     pub(super) fn may_read(&self) -> bool {
         self.session.wants_input()
@@ -103,13 +104,13 @@ impl Connection {
             && self.dispatch.trial_ends.is_none()
     }
 
-    /// Whether no further request may begin for now.
+    /// Returns `true` if no further request may begin for now.
     #[inline]
     pub(super) fn must_hold(&self) -> bool {
         self.is_full() || self.dispatch.trial_ends.is_some() || !self.stage.can_write()
     }
 
-    /// Whether no more should be sent than must be.
+    /// Returns `true` if the outbox is full, so that only messages that must leave are added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let outgoing = self.outbox.len();

@@ -114,12 +114,12 @@ impl Stage {
         matches!(self, Stage::Running)
     }
 
-    /// Whether turns are taken.
+    /// Returns `true` if the connection takes turns.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Stage::Running | Stage::Draining(_))
     }
 
-    /// Whether no write has failed.
+    /// Returns `true` if no write has failed.
     #[inline]
     pub(super) fn can_write(&self) -> bool {
         match self {
@@ -196,13 +196,13 @@ impl Connection {
         self.drain(|_| {});
     }
 
-    /// Enters the stage of draining, if it was not entered before, and changes it.
+    /// Enters the stage of draining, if it has not begun, and changes it.
     fn drain(&mut self, change: impl FnOnce(&mut Draining)) {
         if let Stage::Running = self.stage {
             self.stage = Stage::Draining(Draining::default());
             self.shared.state.send_replace(ConnectionState::Draining);
             self.outbox.set_closing();
-            // Being done may mean more to the transport now.
+            // A transport that has sent everything may have more to do now.
             self.is_flushed &= self.kind == crate::transport::TransportKind::Bytes;
         }
         if let Stage::Draining(draining) = &mut self.stage {
@@ -229,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is over. An error is the end, and its reason.
+    /// Checks whether the connection is over. An error is the end, and its reason.
     #[inline]
     pub(super) fn check_over(&mut self, now: Instant) -> Result<(), Disconnect> {
         if !self.is_flushed || self.window.deadline().is_some() {
@@ -276,7 +276,7 @@ impl Connection {
         }
     }
 
-    /// Whether a connection that drains has nothing left to do.
+    /// Returns `true` if a connection that drains has nothing left to do.
     fn is_done(&self) -> bool {
         (self.is_closing() || (self.receive.has_ended && self.receive.is_drained))
             && self.session.is_idle()
@@ -287,13 +287,13 @@ impl Connection {
             && !self.shared.mailbox.has_queued()
     }
 
-    /// Whether messages that have come and have not begun never will.
+    /// Returns `true` if waiting messages will never begin.
     pub(super) fn is_closing(&self) -> bool {
         let phase = self.session.phase();
         matches!(phase, Phase::Draining(draining) if draining.ending == Ending::Closing)
     }
 
-    /// Whether a remote that has closed its end gets more time, because it still reads. A process with one
+    /// Returns `true` if a remote that has closed its end gets more time, because it still reads. A process with one
     /// client cannot wait so long: it has to exit.
     fn waits_for_reader(&mut self, now: Instant) -> bool {
         let Stage::Draining(draining) = &mut self.stage else { return false };
@@ -308,7 +308,7 @@ impl Connection {
         waits
     }
 
-    /// Ends everything: whoever waits is told, and every handler is stopped. The transport is closed next,
+    /// Ends everything: pending calls fail, and every handler is stopped. The transport is closed next,
     /// which may take a while.
     pub(super) fn abandon(&mut self, disconnect: Disconnect) {
         self.drain(|_| {});
@@ -336,7 +336,7 @@ impl Connection {
         }
         self.shared.extensions.close();
         self.publish();
-        // Handlers that were stopped tell nobody when they have ended.
+        // Stopped handlers no longer report their end, so the count is reset here.
         self.shared.counts.running.store(0, Ordering::Relaxed);
         let mut closing = Closing { disconnect, callers, calls_fail_at };
         if !self.transport.reports_exit() || closing.disconnect.reason() == CloseReason::Closed {

@@ -40,7 +40,8 @@ use crate::router::{Entry, Router};
 /// A turn that takes longer may hold a handler that is not quick.
 const LONG_TURN: Duration = Duration::from_millis(1);
 
-/// For so many turns after a long one every inline handler is timed, and not only the first of a turn.
+/// The number of turns after a long one in which every inline handler is timed, and not only the first of
+/// a turn.
 const WATCHFUL_TURNS: u8 = 255;
 
 pub(super) struct Dispatch {

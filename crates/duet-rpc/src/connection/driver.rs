@@ -44,13 +44,13 @@ impl Driver {
         self.connection.dispatch.pool = pool;
     }
 
-    /// Whether nothing needs the runtime: nothing runs, waits or is to be sent.
+    /// Returns `true` if the runtime is not needed: no handler runs, and nothing waits.
     #[cfg(unix)]
     pub(crate) fn is_idle(&self) -> bool {
         self.connection.is_idle()
     }
 
-    /// Whether a method runs for the first time, which shows its pace.
+    /// Returns `true` while a method runs for the first time, which measures its pace.
     #[cfg(unix)]
     pub(crate) fn is_on_trial(&self) -> bool {
         self.connection.dispatch.trial_ends.is_some()
@@ -68,7 +68,7 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let Driver { inbox, connection } = &mut *self;
-        // A span that nobody wants is not even cloned.
+        // A disabled span is not cloned.
         let span = &connection.shared.span;
         let _inside = (!span.is_disabled()).then(|| span.clone().entered());
         if connection.stage.is_open() {
@@ -90,7 +90,7 @@ impl Future for Driver {
 }
 
 impl Drop for Driver {
-    /// A driver that is dropped before its end leaves nobody waiting.
+    /// Ends the connection, so that nobody waits for a dropped driver.
     fn drop(&mut self) {
         self.connection.drop_stage();
     }

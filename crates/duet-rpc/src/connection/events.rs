@@ -41,10 +41,10 @@ const MOST_ENDED: usize = 4 * 1024 * 1024;
 /// ```
 pub struct EventStream {
     shared: Arc<Shared>,
-    stream: Arc<Stream>,
+    stream: Arc<TopicStream>,
 }
 
-pub(super) struct Stream {
+pub(super) struct TopicStream {
     pub(super) method: Box<str>,
     topic: Box<str>,
     queue: Mutex<EventQueue<Box<RawValue>>>,
@@ -53,14 +53,14 @@ pub(super) struct Stream {
 impl EventStream {
     pub(crate) fn new(shared: Arc<Shared>, method: &str, topic: &str) -> Self {
         let queue = Mutex::new(EventQueue::new(MOST_EVENTS, MOST_BYTES));
-        let stream = Arc::new(Stream { method: method.into(), topic: topic.into(), queue });
+        let stream = Arc::new(TopicStream { method: method.into(), topic: topic.into(), queue });
         if shared.check_two_way().is_ok() {
             shared.streams.add(Arc::clone(&stream));
         }
         EventStream { shared, stream }
     }
 
-    /// The same stream with other bounds. What waits in it beyond them is dropped.
+    /// The same stream with other bounds. Waiting events beyond them are dropped.
     #[must_use]
     pub fn bounded(self, events: usize, bytes: usize) -> Self {
         self.stream.queue().set_bounds(events, bytes);
@@ -77,7 +77,7 @@ impl EventStream {
         let (size, mut queue) = (data.get().len(), self.stream.queue());
         let was_empty = queue.is_empty();
         queue.push(priority, data, size);
-        // The driver empties the queue once it has begun, so it is told only of the first.
+        // The driver empties the whole queue, so only the first event posts a command.
         let is_first = was_empty && !queue.is_empty();
         drop(queue);
         if is_first {
@@ -86,9 +86,9 @@ impl EventStream {
         Ok(())
     }
 
-    /// Ends the stream: what waits in it is dropped, and so is what is sent from here on. A stream
-    /// that is merely dropped still delivers what waits, but while nothing can be sent, only the latest few MiB of
-    /// all such streams of a connection are kept.
+    /// Ends the stream: waiting events, and all further ones, are dropped. A stream that is merely
+    /// dropped still delivers its waiting events. But while nothing can be sent, a connection keeps only
+    /// the latest few MiB of all such streams.
     pub fn close(&self) {
         self.stream.queue().set_bounds(0, 0);
     }
@@ -98,7 +98,8 @@ impl EventStream {
         self.shared.gone.initialized()
     }
 
-    /// Waits until the connection is gone: for a task that makes events, and should end with it.
+    /// Waits until the connection is gone: for a task that makes events and should end with the
+    /// connection.
     ///
     /// ```
     /// use duet_rpc::{Peer, Priority, transport::memory};
@@ -124,7 +125,8 @@ impl EventStream {
         self.shared.gone.wait().await;
     }
 
-    /// How many events were dropped since the beginning, also by [`close`](EventStream::close).
+    /// The number of events that were dropped since the beginning, including those that
+    /// [`close`](EventStream::close) dropped.
     pub fn dropped(&self) -> u64 {
         self.stream.queue().dropped_in_all()
     }
@@ -139,7 +141,7 @@ impl Drop for EventStream {
     }
 }
 
-impl Stream {
+impl TopicStream {
     /// The memory of a stream that holds events.
     fn cost(&self) -> usize {
         let queue = self.queue();
@@ -176,14 +178,14 @@ pub(super) struct Streams(Mutex<StreamList>);
 
 #[derive(Default)]
 struct StreamList {
-    streams: Vec<Arc<Stream>>,
-    /// The memory of streams that ended with events in them, since it was counted the last time.
+    streams: Vec<Arc<TopicStream>>,
+    /// The memory of streams that ended with events in them, since the last count.
     ended_bytes: usize,
     is_closed: bool,
 }
 
 impl Streams {
-    fn add(&self, stream: Arc<Stream>) {
+    fn add(&self, stream: Arc<TopicStream>) {
         let mut list = lock(&self.0);
         if list.is_closed {
             return;
@@ -196,7 +198,7 @@ impl Streams {
         list.streams.push(stream);
     }
 
-    /// Takes in the end of a stream with events in it, which take this much memory.
+    /// Notes the end of a stream whose waiting events take this much memory.
     fn end(&self, cost: usize) {
         let mut list = lock(&self.0);
         list.ended_bytes += cost;
@@ -206,7 +208,7 @@ impl Streams {
     }
 
     /// The streams that are still in use.
-    pub(super) fn in_use(&self) -> Vec<Arc<Stream>> {
+    pub(super) fn in_use(&self) -> Vec<Arc<TopicStream>> {
         let mut list = lock(&self.0);
         list.forget_unused();
         list.streams.clone()
@@ -220,15 +222,15 @@ impl Streams {
 }
 
 impl StreamList {
-    /// Forgets the streams that nobody will send on, and that hold nothing.
+    /// Removes the streams that have ended and are empty.
     fn forget_unused(&mut self) {
         self.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.queue().is_empty());
     }
 
-    /// Forgets the oldest of the streams that have ended, until the rest takes half of what it may: then
+    /// Removes the oldest of the streams that have ended, until the rest takes half of the bound: then
     /// there is nothing to do for a while.
     fn forget_oldest(&mut self) {
-        let is_ended = |stream: &&Arc<Stream>| Arc::strong_count(stream) == 1;
+        let is_ended = |stream: &&Arc<TopicStream>| Arc::strong_count(stream) == 1;
         let mut bytes: usize = self.streams.iter().filter(is_ended).map(|it| it.cost()).sum();
         self.ended_bytes = bytes.min(MOST_ENDED / 2);
         if bytes <= MOST_ENDED {

@@ -8,7 +8,7 @@ use duet_rpc_proto::session::Priority;
 use super::{EventStream, Shared};
 use crate::sync::lock;
 
-/// Takes the commands; their number.
+/// Takes the commands; returns their number.
 fn take(shared: &Shared) -> usize {
     let mut commands = Vec::new();
     shared.mailbox.take(&mut commands);

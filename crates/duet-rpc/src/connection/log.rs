@@ -1,11 +1,11 @@
 //! Log records of a connection, as events and spans of the `tracing` crate.
 //!
-//! Each connection has a span with its number, and each handler one inside of it with method and id, so
-//! that what a handler logs itself belongs to its message.
+//! Each connection has a span with its number. Each handler has a span inside it, with method and id, so
+//! that the records of a handler belong to its message.
 //!
-//! A record that is about a message has its `method` and its `id`, each if it is known. None holds
-//! anything of what a message carries (G6): faults, notices and error objects of ours have fixed
-//! texts, and of the errors of handlers only what [`Logged`] shows.
+//! A record about a message has its `method` and its `id`, if they are known. No record contains contents
+//! of a message (G6): our faults, notices and error objects have fixed texts, and [`Logged`] filters the
+//! errors of handlers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,19 +23,19 @@ use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
 use crate::panic_guard;
 
-/// The target of the records of requests and responses, which are events at the level `debug`: a
-/// subscriber can treat them apart from others.
+/// The target of the records of requests and responses, which are events at the level `debug`. A
+/// subscriber can treat them separately.
 pub const TRAFFIC: &str = "duet_rpc::traffic";
 
 /// The target of the span of a connection. It has one field, `connection`: a number that no other
-/// connection of the process has. All that is logged of the connection is inside of it.
+/// connection of the process has. All records of the connection are inside it.
 pub const CONNECTION: &str = "duet_rpc::connection";
 
 /// The target of the span of a message whose handler runs, at the level `info`, with the fields `method`
-/// and `id`. What the handler logs is inside of it, and it is inside the span of its connection.
+/// and `id`. Records of the handler are inside it, and it is inside the span of its connection.
 pub const REQUEST: &str = "duet_rpc::request";
 
-/// The span of the next connection, whatever the level of the log.
+/// The span of the next connection, at every log level.
 pub(crate) fn connection() -> Span {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let connection = LAST.fetch_add(1, Ordering::Relaxed) + 1;
@@ -45,18 +45,18 @@ pub(crate) fn connection() -> Span {
 /// A frame has arrived.
 #[inline]
 pub(super) fn frame(bytes: usize) {
-    tracing::debug!(bytes, "a frame");
+    tracing::debug!(bytes, "frame received");
 }
 
-/// Logs that a handler begins; returns its span, and the time if it was logged. `None` if nobody wants to
-/// know, be it as a record or as a span.
+/// Logs that a handler begins; returns its span, and the time if it was logged. `None` if neither the
+/// record nor the span is enabled.
 #[inline]
 pub(super) fn request(
     connection: &Span,
     method: &str,
     id: Option<IdRef<'_>>,
 ) -> Option<(Span, Option<Instant>)> {
-    // Neither the span nor the records are wanted at this level: one comparison.
+    // At this level neither the span nor the records are enabled: one comparison.
     if LevelFilter::current() < LevelFilter::INFO {
         return None;
     }
@@ -64,7 +64,7 @@ pub(super) fn request(
     if is_logged {
         log_beginning(method, id);
     }
-    // The span itself is asked: a filter may want it by its name or its fields.
+    // The span itself knows: a filter may enable it by its name or its fields.
     let id = id.map(display);
     let span = tracing::info_span!(target: REQUEST, parent: connection, "request", method, id);
     let is_wanted = is_logged || !span.is_disabled();
@@ -101,7 +101,7 @@ fn write_response(method: &str, id: Option<&Id>, took: Duration, error: Option<i
     }
 }
 
-/// A request was cancelled. Whether it is answered is for the dialect to say.
+/// Logs a cancelled request. The dialect decides whether it is answered.
 pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>, dialect: Dialect) {
     let (error, id) = (Code::REQUEST_CANCELLED.0, id.map(display));
     match dialect.answers_cancelled() {
@@ -110,45 +110,45 @@ pub(super) fn cancelled(method: Option<&str>, id: Option<&Id>, dialect: Dialect)
     }
 }
 
-/// A call of ours was answered.
+/// Logs the answer to a call of ours.
 pub(super) fn settled(id: &Id, is_ok: bool) {
-    tracing::debug!(target: TRAFFIC, ok = is_ok, %id, "a call was answered");
+    tracing::debug!(target: TRAFFIC, ok = is_ok, %id, "call answered");
 }
 
-/// Bytes came that hold no message.
+/// Logs bytes that are not a message.
 pub(super) fn fault(fault: &Fault<'_>) {
     let fields = fault.body.as_ref().map(LogFields::from_text).unwrap_or_default();
     let (method, id) = (fields.method.as_deref(), fields.id.map(display));
-    tracing::warn!(%fault, method, id, "a fault in what the remote sends");
+    tracing::warn!(%fault, method, id, "invalid input");
 }
 
-/// A frame took longer to arrive than it may (F6).
+/// Logs a frame that took too long to arrive (F6).
 pub(super) fn late_frame(dropped: &Partial, timeout: Option<Duration>) {
     let (received, expected) = (dropped.received, dropped.expected);
     let after_ms = timeout.map(|timeout| timeout.as_millis() as u64);
-    tracing::warn!(received, expected, after_ms, "a message took too long, and was dropped");
+    tracing::warn!(received, expected, after_ms, "message dropped: it took too long to arrive");
 }
 
-/// A message was answered with an error before any handler saw it.
+/// Logs a message that was answered with an error before any handler saw it.
 pub(super) fn refused(error: &ErrorObject, fields: &LogFields<'_>) {
     let (method, id) = (fields.method.as_deref(), fields.id.as_ref().map(display));
     let reason = error.reason().map(Reason::name);
-    tracing::warn!(%error, reason, method, id, "refused");
+    tracing::warn!(%error, reason, method, id, "message refused");
 }
 
-/// Logs an unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says of
-/// those that depend on an implementation, such as `$/setTrace`.
+/// Logs an unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says
+/// of those that depend on an implementation, such as `$/setTrace`.
 pub(super) fn unknown_method(method: &str, id: Option<IdRef<'_>>) {
     let notice = Notice::UnknownNotification;
     match id {
-        Some(id) => tracing::warn!(method, %id, "an unknown method"),
+        Some(id) => tracing::warn!(method, %id, "unknown method"),
         None if method.starts_with("$/") => tracing::debug!(method, "{notice}"),
         None => tracing::warn!(method, "{notice}"),
     }
 }
 
-/// The record names the parameter, which is a name of ours, and not what was sent for it. What the
-/// application says of it is shown only on request, as it may quote what was sent (G6).
+/// Logs invalid params. The record has the name of the parameter, which is ours, and not its value. It
+/// shows the application's detail only on request, because the detail may quote the value (G6).
 pub(super) fn wrong_params(
     error: &ErrorObject,
     method: &str,
@@ -159,10 +159,10 @@ pub(super) fn wrong_params(
     let (param, expected) = (problem.map(ParamProblem::param), problem.map(ParamProblem::expected));
     let detail = problem.filter(|_| shows_details).and_then(ParamProblem::detail);
     match id {
-        Some(id) => tracing::warn!(param, expected, detail, method, %id, "wrong parameters"),
+        Some(id) => tracing::warn!(param, expected, detail, method, %id, "invalid params"),
         None => {
-            // Nothing else will show it (M10).
-            tracing::error!(param, expected, detail, method, "a notification has wrong parameters");
+            // No answer will show it (M10).
+            tracing::error!(param, expected, detail, method, "notification has invalid params");
         }
     }
 }
@@ -175,13 +175,13 @@ pub(super) fn notice(notice: Notice, fields: &LogFields<'_>) {
     }
 }
 
-/// A handler failed. What the application meant to answer is the client's affair, and so is what went
-/// wrong because of the client; all else is ours. The cause is the application's: how it is shown, and
-/// how it is dropped, may panic.
+/// Logs a handler that failed: as a warning if the client gets an answer and the application chose its
+/// error code, or the client is the cause; otherwise as an error. The cause is code of the application:
+/// showing and dropping it may panic.
 pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
     let object = failure.object();
     let is_internal = object.code() == Code::INTERNAL_ERROR && !object.is_busy();
-    // A text from the application's source cannot hold anything of the remote's (G6).
+    // A text from the application's source contains nothing of the remote's (G6).
     let answer = object.static_message().filter(|_| !is_internal);
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();
@@ -194,7 +194,7 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
     });
 }
 
-/// Whether the remote is the cause: it answered with an error, or not at all.
+/// Returns `true` if the remote is the cause: it answered with an error, or not at all.
 fn is_theirs(error: &Error) -> bool {
     let kinds = [
         ErrorKind::Remote,
@@ -206,7 +206,7 @@ fn is_theirs(error: &Error) -> bool {
     error.remote().is_some() || kinds.contains(&error.kind())
 }
 
-/// Logs that a handler failed whose request was cancelled, and so answered, before.
+/// Logs a handler that failed after its request was cancelled, and so answered.
 pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();
@@ -215,10 +215,10 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
     });
 }
 
-/// What a handler made cannot be sent.
+/// Logs a result that cannot be serialised.
 pub(super) fn cannot_write(error: &Error, method: &str) {
     let (id, error) = (error.id().map(display), Logged(error));
-    tracing::error!(%error, method, id, "a result cannot be written");
+    tracing::error!(%error, method, id, "cannot serialise the result");
 }
 
 pub(super) fn call_failed(id: &Id, error: &Error) {
@@ -227,10 +227,10 @@ pub(super) fn call_failed(id: &Id, error: &Error) {
 }
 
 pub(super) fn call_timed_out(id: &Id) {
-    tracing::warn!(%id, "a call was not answered in time");
+    tracing::warn!(%id, "call timed out");
 }
 
-/// A connection is closed because its remote reads nothing.
+/// Logs a connection that is closed because its remote reads nothing.
 pub(super) fn stalled(bytes: usize, after: Duration) {
     let after_ms = after.as_millis() as u64;
     tracing::warn!(

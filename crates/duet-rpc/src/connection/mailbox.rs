@@ -49,7 +49,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The bytes that it adds to what waits to be sent.
+    /// The bytes that it adds to the outgoing ones.
     fn size(&self) -> usize {
         match self {
             Command::Call { message: Some(message), .. } | Command::Notify(message) => {
@@ -62,9 +62,9 @@ impl Command {
 }
 
 pub(crate) struct Mailbox {
-    inner: Mutex<Inner>,
+    inner: Mutex<MailboxState>,
     has_commands: AtomicBool,
-    /// Whether messages wait for room.
+    /// `true` if messages wait for room.
     has_queued: AtomicBool,
     /// The bytes that may wait to be sent.
     most_bytes: usize,
@@ -80,7 +80,7 @@ pub(crate) struct Mailbox {
 }
 
 #[derive(Default)]
-struct Inner {
+struct MailboxState {
     commands: Vec<Command>,
     queue: SendQueue,
     /// The bytes of the commands and in the outbox.
@@ -89,7 +89,7 @@ struct Inner {
     charged: usize,
     /// The calls among the commands, even those that were given up since.
     calls: usize,
-    /// Whether [`Command::Event`] is among the commands.
+    /// `true` if [`Command::Event`] is among the commands.
     has_event: bool,
     is_closed: bool,
     driver: Option<Waker>,
@@ -111,7 +111,7 @@ impl Mailbox {
 
     // ---- for handles and tasks
 
-    /// Sends a call. Without room its message waits; its time runs all the same.
+    /// Sends a call. Without room its message waits; its timeout still runs.
     pub(crate) fn call(
         &self,
         id: Id,
@@ -205,7 +205,7 @@ impl Mailbox {
         }
         let room = self.room.notified();
         tokio::pin!(room);
-        // Room that comes after this is noticed by the wait, and room that came before by the check.
+        // The wait notices room that comes after this, and the check room that came before.
         room.as_mut().enable();
         if !self.has_room_to_begin() {
             room.await;
@@ -218,22 +218,22 @@ impl Mailbox {
         inner.is_closed || inner.outgoing < self.most_bytes
     }
 
-    fn open(&self) -> Result<MutexGuard<'_, Inner>, ErrorKind> {
+    fn open(&self) -> Result<MutexGuard<'_, MailboxState>, ErrorKind> {
         let inner = lock(&self.inner);
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
-    /// Whether a message can be sent now. A message that comes while others wait stands behind them.
-    fn has_room(&self, inner: &Inner) -> bool {
+    /// Returns `true` if a message can be sent now. A message that comes while others wait stands behind them.
+    fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
 
-    fn queue(&self, inner: &mut Inner, queued: Queued, deadline: Option<Instant>) -> Ticket {
+    fn queue(&self, inner: &mut MailboxState, queued: Queued, deadline: Option<Instant>) -> Ticket {
         self.has_queued.store(true, Ordering::Release);
         inner.queue.push(queued, deadline)
     }
 
-    fn deliver(&self, mut inner: MutexGuard<'_, Inner>, command: Command) {
+    fn deliver(&self, mut inner: MutexGuard<'_, MailboxState>, command: Command) {
         let bytes = command.size();
         if bytes > 0 {
             inner.outgoing += bytes;
@@ -261,7 +261,7 @@ impl Mailbox {
         std::mem::swap(&mut inner.commands, into);
     }
 
-    /// Whether messages may wait for room.
+    /// Returns `true` if messages may wait for room.
     #[inline]
     pub(super) fn has_queued(&self) -> bool {
         self.has_queued.load(Ordering::Acquire)
@@ -284,7 +284,7 @@ impl Mailbox {
         changed
     }
 
-    /// Takes in how many bytes wait in the outbox, and how much memory they hold.
+    /// Notes the bytes that wait in the outbox, and the memory that they hold.
     pub(super) fn count_outbox(&self, bytes: usize, held: usize) {
         let mut inner = lock(&self.inner);
         if inner.is_closed {
@@ -337,7 +337,7 @@ impl Mailbox {
     }
 }
 
-fn wake_driver(mut inner: MutexGuard<'_, Inner>) {
+fn wake_driver(mut inner: MutexGuard<'_, MailboxState>) {
     let driver = inner.driver.take();
     drop(inner);
     if let Some(driver) = driver {

@@ -6,7 +6,7 @@
 //! | large: fewer than 32 fit into the part for making | what is being made stays within that part too |
 //! | of unknown size | no other handler of the method shows its size |
 //!
-//! `budget` has the table of all who wait.
+//! `budget` has the table of everything that waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,8 +31,9 @@ pub(crate) struct Budget {
     batches: AtomicUsize,
     /// The estimates of the answers that are being made.
     making: Mutex<Making>,
-    /// The queue of handlers whose answers are not large. Only the first of a queue, who has its permit, looks
-    /// for room: if a thousand did whenever there is some, they would keep the processors busy.
+    /// The queue of handlers whose answers are not large. Only the first of a queue, which has its
+    /// permit, looks for room. If a thousand did whenever there is some, they would keep the processors
+    /// busy.
     small: Semaphore,
     /// The queue of handlers whose answers are large.
     large: Semaphore,
@@ -86,7 +87,7 @@ impl Budget {
         self.is_shared
     }
 
-    /// Whether connections share it, and so much waits to be sent that none should make more.
+    /// Returns `true` if connections share it, and too many bytes wait to be sent for another answer.
     #[inline]
     pub(crate) fn is_spent_by_many(&self) -> bool {
         self.is_shared && !self.has_room_for(0)
@@ -100,7 +101,7 @@ impl Budget {
         bytes > self.at_once / FEW
     }
 
-    /// Whether large answers of this size may be made at the same time.
+    /// Returns `true` if large answers of this size may be made at the same time.
     fn has_room_to_make(&self, bytes: usize) -> bool {
         bytes <= self.at_once && self.has_room_for(bytes)
     }
@@ -118,7 +119,7 @@ impl Budget {
         }
     }
 
-    /// Takes in a change of the bytes of answers that the batches of a connection hold.
+    /// Notes a change of the bytes of answers that the batches of a connection hold.
     pub(crate) fn count_batches(&self, before: usize, now: usize) {
         match before < now {
             true => self.batches.fetch_add(now - before, Ordering::Relaxed),
@@ -126,8 +127,8 @@ impl Budget {
         };
     }
 
-    /// Whether connections share it, and their batches hold so much that no more of their requests should
-    /// begin.
+    /// Returns `true` if connections share it, and their batches hold too many bytes for another of their
+    /// requests to begin.
     #[inline]
     pub(crate) fn is_full_of_batches(&self) -> bool {
         self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit
@@ -156,7 +157,7 @@ impl Budget {
         // The semaphore is never closed.
         let _first = self.queue_of(size).acquire().await.ok();
         // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
-        let _waiter = Place::take(&self.waiters);
+        let _waiter = Waiter::take(&self.waiters);
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
@@ -207,16 +208,16 @@ impl Budget {
 }
 
 /// Counts one waiter until it is dropped.
-struct Place<'a>(&'a AtomicUsize);
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
+impl<'a> Waiter<'a> {
     fn take(waiters: &'a AtomicUsize) -> Self {
         waiters.fetch_add(1, Ordering::SeqCst);
-        Place(waiters)
+        Waiter(waiters)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

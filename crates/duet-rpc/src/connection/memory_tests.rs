@@ -67,7 +67,7 @@ async fn p9_large_answers_that_many_connections_make_leave_processors_for_others
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_who_gives_up_in_the_queue_lets_the_next_through() {
+async fn p9_a_waiter_that_gives_up_lets_the_next_through() {
     for size in [unknown(), known(500)] {
         let budget = Budget::of_connection(100);
         let first = budget.reserve(&size).await;
@@ -99,7 +99,7 @@ async fn p9_a_handler_waits_for_one_that_computes_but_not_for_ever() {
         let mut kept = Vec::new();
         for number in 0..4 {
             kept.push(budget.reserve(&size).await);
-            // This thread computes: it looks.
+            // This thread looks at its own state, so it counts as computing.
             let wait = if cfg!(target_os = "linux") { LONGEST } else { STEP };
             assert_eq!(begun.elapsed(), number * wait);
         }

@@ -94,14 +94,14 @@ const SLICE: Duration = Duration::from_micros(100);
 /// Memory that large messages needed is freed after this time without a message.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Everything of a connection but the inbox.
+/// A connection without its inbox.
 struct Connection {
     shared: Arc<Shared>,
     session: Session<Caller>,
     transport: Box<dyn Transport>,
     kind: TransportKind,
     outbox: Outbox,
-    /// Whether everything has left, even from buffers of the transport.
+    /// `true` if everything has left, even from buffers of the transport.
     is_flushed: bool,
     receive: Receive,
     dispatch: Dispatch,
@@ -109,7 +109,7 @@ struct Connection {
     window: budget::Window,
     uncorrelated: Uncorrelated,
     stage: Stage,
-    /// Whether other connections share this thread and its buffers.
+    /// `true` if other connections share this thread and its buffers.
     shares_thread: bool,
     /// The end of this connection's slice, if others share the thread.
     slice_ends: Option<Instant>,
@@ -186,7 +186,7 @@ impl Connection {
                 break;
             }
         }
-        // Senders that wait for room must hear of it, even on a connection that is never idle.
+        // Wakes senders that wait for room, even on a connection that is never idle.
         self.publish();
         let_others_run(cx);
         Ok(())
@@ -219,7 +219,7 @@ impl Connection {
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
 
-    /// Whether work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
+    /// Returns `true` if work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
     /// the task for it.
     fn can_go_on(&self) -> bool {
         self.session.has_ready()

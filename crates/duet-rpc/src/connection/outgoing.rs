@@ -17,9 +17,9 @@ use crate::router::SendObserver;
 /// Messages of ours that wait.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// Whether events wait in a stream.
+    /// `true` if events wait in a stream.
     pub(super) has_events: bool,
-    /// Whether events went first when queued messages waited too, the last time.
+    /// `true` if events went first the last time that queued messages waited too.
     events_went_first: bool,
     /// The stream whose turn it is.
     next_stream: usize,
@@ -132,7 +132,8 @@ impl Connection {
         mailbox.has_queued() && mailbox.with_queue(|queue| queue.withdraw_call(id)).is_some()
     }
 
-    /// Gives a call up; whether it was sent. The remote hears of it only if it has heard of the call.
+    /// Gives a call up; returns its caller, and `true` if it was sent. Only then the remote gets a
+    /// cancellation.
     fn end_call(&mut self, id: &Id) -> Option<(Caller, bool)> {
         let was_sent = !self.withdraw_call(id);
         let caller = match was_sent {
@@ -242,7 +243,7 @@ impl Connection {
 
     // ---- events
 
-    /// Whether events wait, and there is room for one.
+    /// Returns `true` if events wait, and there is room for one.
     #[inline]
     pub(super) fn can_send_events(&self) -> bool {
         self.outgoing.has_events && !self.is_full()

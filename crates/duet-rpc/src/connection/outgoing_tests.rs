@@ -10,15 +10,15 @@ use crate::connection::memory::Budget;
 use crate::transport::Stream;
 use crate::{PeerBuilder, Profile};
 
-/// A driver that finds something to do again and again would keep the clock from moving, and others
-/// from running.
+/// A driver that always finds something to do would keep the clock from moving, and other tasks from
+/// running.
 #[tokio::test(start_paused = true)]
 async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_driver_busy() {
     let budget = Budget::shared(1000);
     budget.add(1000);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
     let (here, mut there) = tokio::io::duplex(10);
-    let transport = Box::new(Stream::of(here));
+    let transport = Box::new(Stream::from_io(here));
     let (peer, mut driver) =
         PeerBuilder::boxed(transport).profile(profile).budget(&budget).build_driver();
     peer.notify("fill", ["x".repeat(500)]).await.expect("there is room");

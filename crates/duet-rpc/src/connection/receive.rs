@@ -32,15 +32,15 @@ use crate::transport::{Inbox, Received, TransportKind};
 /// may have been stopped, or a handler may have held the thread, while the bytes lay in the pipe.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-/// The clock is checked for the end of a slice once in so many messages.
+/// The number of messages between two checks for the end of a slice.
 const MESSAGES_PER_CHECK: usize = 16;
 
 pub(super) struct Receive {
-    /// Whether everything that was received is handled.
+    /// `true` if everything that was received is handled.
     pub(super) is_drained: bool,
-    /// Whether the input has ended.
+    /// `true` if the input has ended.
     pub(super) has_ended: bool,
-    /// Whether the framing is still to be detected.
+    /// `true` if the framing is still to be detected.
     framing_is_open: bool,
     timer: ReadTimer,
     /// The time at which a frame that seems late is late.
@@ -57,7 +57,7 @@ impl Receive {
         self.timer.deadline().map(|late| late.max(self.last_look.unwrap_or(late)))
     }
 
-    /// Whether the frame that is being received is late.
+    /// Returns `true` if the frame that is being received is late.
     fn is_late(&mut self, now: Instant) -> bool {
         if self.timer.deadline().is_none_or(|deadline| deadline > now) {
             self.last_look = None;
@@ -104,14 +104,14 @@ impl Connection {
             Poll::Ready(Ok(Received::Data | Received::Drained)) => {
                 self.detect_framing(inbox);
                 self.receive.is_drained = false;
-                // The transport itself may have to answer what came.
+                // The transport itself may have to answer, for example a ping.
                 self.is_flushed &= self.kind == TransportKind::Bytes;
                 self.idle_at = Some(now + IDLE);
                 Ok(true)
             }
             Poll::Ready(Ok(Received::Eof)) => {
                 inbox.finish();
-                // An unfinished frame is over, and never late.
+                // An unfinished frame has ended, and cannot be late.
                 self.receive.timer.observe(None, now);
                 self.receive.is_drained = false;
                 self.receive.has_ended = true;
@@ -201,7 +201,7 @@ impl Connection {
     fn handle_frame(&mut self, text: &Text<'_>, cx: &mut Context<'_>, now: Instant) {
         log::frame(text.as_str().len());
         let profile = &self.shared.profile;
-        // It is never moved: it is large, because it may be an error to answer.
+        // Never moved, because it is large: it may be an error to answer.
         let message = Incoming::classify(text, profile.batch, &profile.limits);
         match &message {
             Incoming::Batch(entries) => self.handle_batch(entries.clone(), cx, now),
@@ -219,7 +219,7 @@ impl Connection {
         self.note_refusal(before);
     }
 
-    // Inlined, because passing a message on costs more than this does with it.
+    // Inlined, because passing a message costs more than this function.
     #[inline(always)]
     fn handle_message(
         &mut self,
@@ -240,7 +240,7 @@ impl Connection {
         } else {
             self.handle_outcome(handled, message, text, before);
         }
-        // A cancellation, or what a handler has sent, may have let others through.
+        // A cancellation, or a message that a handler has sent, may have let others through.
         if self.session.has_ready() {
             self.begin_ready(cx);
         }
@@ -293,7 +293,7 @@ impl Connection {
     }
 }
 
-/// Tells the caller of a call the answer.
+/// Passes an answer to the caller.
 fn settle(id: &Id, caller: Caller, settled: Settled<'_>) {
     let answer = match settled {
         Settled::Result(result) => Ok(result.to_owned()),

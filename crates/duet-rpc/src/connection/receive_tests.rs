@@ -9,13 +9,13 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use crate::transport::Stream;
 use crate::{Peer, Profile, Router};
 
-/// A writer that is made anew forgets how long the last length was, and moves each answer.
+/// A new writer does not know how long the last length was, and moves each answer.
 #[tokio::test]
 async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
     let (here, there) = tokio::io::duplex(1024);
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Auto);
     let (_peer, mut driver) =
-        Peer::builder(Stream::of(here)).profile(profile).router(Router::new()).build_driver();
+        Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).build_driver();
     let mut remote = BufReader::new(there);
     let request = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"unknown\"}\n";
     for (row, (bytes, is_open)) in

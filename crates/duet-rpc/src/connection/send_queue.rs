@@ -27,7 +27,7 @@ pub(super) struct SendQueue {
     waiting: BTreeMap<Ticket, Queued>,
     /// The calls among them.
     calls: HashMap<Id, Ticket>,
-    /// When each notification gives up. All have the same timeout, so the first one is due first.
+    /// The deadline of each notification. All have the same timeout, so the first one is due first.
     deadlines: BTreeMap<Ticket, Instant>,
     last: u64,
 }
@@ -107,7 +107,7 @@ impl SendQueue {
         self.withdraw(ticket)
     }
 
-    /// When the next notification gives up.
+    /// The deadline of the next notification.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first_key_value().map(|(_, &deadline)| deadline)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) profile: Profile,
     /// The span of the connection, for the log.
     pub(crate) span: tracing::Span,
-    /// Whether only answers can be sent.
+    /// `true` if only answers can be sent.
     is_exchange: bool,
     pub(crate) remote: Remote,
     /// The connections of the server that this one belongs to; `None` if it is on its own.
@@ -36,8 +36,8 @@ pub(crate) struct Shared {
     pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
-    pub(crate) counts: Counts,
-    /// Whether the answers to batches hold so much that no more of their requests should begin.
+    pub(crate) counts: ConnectionCounts,
+    /// `true` if the answers to batches hold too many bytes for another of their requests to begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
     pub(crate) uncorrelated_error: SetOnce<RemoteError>,
@@ -56,7 +56,7 @@ pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
 
 /// Figures of a connection, for [`Peer::stats`](crate::Peer::stats).
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct ConnectionCounts {
     pub(crate) pending_calls: AtomicUsize,
     pub(crate) running: AtomicUsize,
     pub(crate) waiting: AtomicUsize,
@@ -91,7 +91,7 @@ impl Shared {
             budget,
             streams: Streams::default(),
             subscriptions: Subscriptions::default(),
-            counts: Counts::default(),
+            counts: ConnectionCounts::default(),
             is_full_of_batches: AtomicBool::new(false),
             uncorrelated_error: SetOnce::new(),
             unusable: SetOnce::new(),
@@ -101,10 +101,10 @@ impl Shared {
         }
     }
 
-    /// Sends a notification. Without room it waits, and comes back to be waited for.
+    /// Sends a notification. Without room it waits in the send queue, and this returns the wait.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Option<WaitForRoom>, Error> {
         self.check_two_way()?;
-        // A deadline beyond what the clock can tell is none.
+        // A deadline beyond the range of the clock counts as none.
         let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
         let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
         let shared = Arc::clone(self);

@@ -34,7 +34,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Stops the handler, because its request is cancelled. A command tells when it has ended.
+    /// Stops the handler, because its request is cancelled. A command reports its end.
     pub(super) fn cancel(&self) {
         if let Some(flag) = &self.flag {
             // A flag that is set already stays so.
@@ -51,9 +51,9 @@ impl Task {
     }
 }
 
-/// A handler whose polls are timed: a long one, be it the first or the last, keeps the method from running
-/// inline. On the pool, a quick first poll counts for the method. When this is dropped, in whatever way the
-/// handler has ended, it tells the connection.
+/// A handler whose polls are timed: a long one, be it the first or the last, keeps the method from
+/// running inline. On the pool, a quick first poll counts for the method. Dropping this reports the end
+/// to the connection, however the handler ended.
 pub(super) struct Running {
     key: Key,
     /// `None` once it is dropped.
@@ -63,7 +63,8 @@ pub(super) struct Running {
     outcome: Option<Outcome>,
     /// Memory for the answer, until it is counted or the handler awaits.
     reservation: Option<Reservation>,
-    /// Whether it is answered busy if the answers to batches hold too much.
+    /// `true` for a request of a batch: it is answered busy if the answers to batches hold too many
+    /// bytes.
     pub(super) may_be_busy: bool,
     /// Set if the connection waits for the pace of the first poll.
     pub(super) is_trial: bool,

@@ -77,7 +77,7 @@ impl Connection {
         let what = match message {
             Incoming::InvalidResponse(response) => match &response.id {
                 Some(id) if self.session.is_pending(id) => UnusableAnswer::Malformed(response.why),
-                // Without an id it can be the answer to any of them.
+                // Without an id it may answer any of them.
                 None if pending > 0 => UnusableAnswer::Malformed(response.why),
                 _ => return,
             },
@@ -118,7 +118,7 @@ impl Connection {
             caller.settle(Err(error));
         }
         let begun = self.session.calls_begun();
-        // It can be there already; the first one stays.
+        // If there is one already, the first one stays.
         let _ = self.shared.uncorrelated_error.set(error.clone());
         self.uncorrelated.latest = Some(Box::new((error, begun)));
     }

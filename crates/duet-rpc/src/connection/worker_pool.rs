@@ -26,10 +26,10 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Threads that start on demand, up to a maximum, and end when the pool is shut down.
 pub(crate) struct WorkerPool {
     most: usize,
-    /// Whether methods run here whose pace is not known yet.
+    /// `true` if new methods, whose pace is unknown, run here.
     takes_new: bool,
     state: Mutex<PoolState>,
-    /// Rung for each task in the queue, and when the pool is shut down.
+    /// Notified for each task in the queue, and when the pool is shut down.
     news: Condvar,
 }
 
@@ -41,14 +41,14 @@ struct PoolState {
     /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
     idle: usize,
     is_over: bool,
-    /// Whether a thread drops the tasks of a pool that is over.
+    /// `true` if a thread drops the tasks of a pool that is over.
     is_dropping: bool,
 }
 
 /// The maximum number of workers, unless the application sets it.
 pub(crate) const MOST: usize = 32;
 
-/// A worker that has had nothing to do for so long ends.
+/// A worker ends after this time without a task.
 const IDLE: Duration = Duration::from_secs(10);
 
 impl WorkerPool {
@@ -69,7 +69,7 @@ impl WorkerPool {
         Arc::new(WorkerPool { most, takes_new, state: Mutex::default(), news: Condvar::new() })
     }
 
-    /// Whether handlers of this pace run here.
+    /// Returns `true` if handlers of this pace run here.
     pub(super) fn takes(&self, pace: &Pace) -> bool {
         self.takes_new || pace.is_slow()
     }
@@ -78,13 +78,13 @@ impl WorkerPool {
         lock(&self.state)
     }
 
-    /// Runs this on a worker, inside this runtime; it waits for one if none is free. It comes back if there is
-    /// no worker at all.
+    /// Runs this on a worker, inside this runtime; it waits for one if none is free. Returns it if there
+    /// is no worker at all.
     pub(super) fn spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, workers| is_free || workers > 0)
     }
 
-    /// The same, but it also comes back if no worker is free.
+    /// The same, but also returns it if no worker is free.
     pub(super) fn try_spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, _| is_free)
     }
@@ -110,7 +110,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Whether a worker is free for one more task; one is started if need be.
+    /// Returns `true` if a worker is free for one more task. It starts one on demand.
     fn find_worker(self: &Arc<Self>, state: &mut PoolState) -> bool {
         if state.idle > state.queue.len() {
             return true;
@@ -140,8 +140,8 @@ impl WorkerPool {
         }
     }
 
-    /// Drops a task that is woken when the pool is shut down. That may wake others, and they the next: so they
-    /// are dropped here one after the other, and not one inside the other.
+    /// Drops a task that is woken when the pool is shut down. That may wake others, and they the next: so
+    /// this drops them one after the other, and not one inside the other.
     fn drop_woken<'a>(&'a self, mut state: MutexGuard<'a, PoolState>, task: Runnable<Handle>) {
         state.queue.push_back(task);
         if std::mem::replace(&mut state.is_dropping, true) {
@@ -183,7 +183,7 @@ impl WorkerPool {
         }
     }
 
-    /// Lets the workers end. One that a handler blocks is not waited for.
+    /// Lets the workers end. It does not wait for a worker that a handler blocks.
     #[cfg(unix)]
     pub(crate) fn shut_down(&self) {
         self.state().is_over = true;

@@ -169,7 +169,7 @@ impl Error {
     pub fn http_status(&self) -> Option<u16> {
         let causes = std::iter::successors(self.cause(), |cause| cause.source());
         let refused = causes.filter_map(|cause| match cause.downcast_ref::<io::Error>() {
-            Some(error) => Refused::of(error),
+            Some(error) => Refused::from_error(error),
             None => cause.downcast_ref::<Refused>(),
         });
         refused.map(Refused::status).next()

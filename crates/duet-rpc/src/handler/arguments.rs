@@ -148,7 +148,7 @@ pub trait Argument<M>: Sized {
     /// The part that is known when the handler is registered.
     type Bound: Send + Sync + 'static;
 
-    /// Fails with a sentence on what is missing.
+    /// Fails with a sentence that names the missing part.
     fn bind(binding: &Binding<'_>) -> Result<Self::Bound, String>;
 
     fn extract(bound: &Self::Bound, parts: &mut Parts<'_>) -> Result<Self, Refusal>;
@@ -283,7 +283,7 @@ impl_arguments!(A M0 0, B M1 1, C M2 2);
 impl_arguments!(A M0 0, B M1 1, C M2 2, D M3 3);
 impl_arguments!(A M0 0, B M1 1, C M2 2, D M3 3, E M4 4);
 
-/// Implements [`AtMostOneParams`] for so many extractors, and with params in each place among them.
+/// Implements [`AtMostOneParams`] for this many extractors, and with params in each place among them.
 macro_rules! impl_at_most_one {
     (@each [$($before:ident)*]) => {};
     (@each [$($before:ident)*] $here:ident $($after:ident)*) => {

@@ -91,7 +91,7 @@ pub trait Handler<S> {
     #[doc(hidden)]
     fn call(&self, arguments: Self::Arguments) -> Self::Return;
 
-    /// Whether it may run inline.
+    /// The pace that the application has set.
     #[doc(hidden)]
     fn pace(&self) -> Speed {
         Speed::Measured

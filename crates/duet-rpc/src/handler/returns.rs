@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::error::Failure;
 
-/// What a handler returned: its output, or a future of it.
+/// The return value of a handler: its output, or a future of it.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Begun<T, F> {
@@ -137,8 +137,8 @@ pub enum Converts {}
 
 impl<E: Into<Failure>> IntoFailure<Converts> for E {}
 
-/// There is none. With one implementation alone, the compiler would say that `From<E>` is missing for
-/// `Failure`, and not what to do about it.
+/// Marks no error. With one implementation alone, the compiler would say that `From<E>` is missing for
+/// `Failure`, without the advice.
 impl<E: Into<Failure> + private::Never> IntoFailure<()> for E {}
 
 mod private {

@@ -1,4 +1,4 @@
-//! Routes: handlers with their types erased, and how one runs.
+//! Routes: handlers with their types erased, and the code that runs them.
 //!
 //! ```text
 //!             inline: called and polled once, in a place that is used again
@@ -66,7 +66,7 @@ impl From<Refusal> for Answer<'_> {
     }
 }
 
-/// The connection as a handler sees it that begins.
+/// The connection, as a starting handler sees it.
 pub(crate) trait Host: Message {
     /// The id of the request; none for a notification.
     fn id(&self) -> Option<IdRef<'_>>;
@@ -79,7 +79,7 @@ pub(crate) trait Host: Message {
     fn answer(&mut self, answer: Answer<'_>) -> Answered;
 }
 
-/// What became of a handler that was started.
+/// The state of a handler after its start.
 pub(crate) enum Started {
     Answered(Answered),
     Waits(Waiting),

@@ -7,7 +7,7 @@ use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server is.
+/// The address of a server.
 ///
 /// | URL | |
 /// |---|---|
@@ -54,12 +54,12 @@ pub struct Place {
     pub port: u16,
 }
 
-/// What a URL has behind the place: a path, which begins with a slash, and perhaps a query. It holds
-/// nothing that could end a line.
+/// The part of a URL after host and port: a path, which begins with a slash, and perhaps a query. It
+/// contains nothing that could end a line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target(String);
 
-/// Why a text is no address.
+/// The reason why a text is not an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(String);
 
@@ -67,8 +67,8 @@ pub struct AddressError(String);
 const WEB_PORT: u16 = 80;
 
 impl Address {
-    /// Whether only programs on this machine can reach it. For a name this asks the system what
-    /// addresses it has, which may take a moment, and may fail.
+    /// Returns `true` if only programs on this machine can reach it. For a host name this asks the system
+    /// for its addresses, which may take a moment and may fail.
     pub fn is_local(&self) -> io::Result<bool> {
         match self {
             Address::Stdio | Address::Unix(_) => Ok(true),
@@ -79,7 +79,7 @@ impl Address {
         }
     }
 
-    /// The same, at the port that was found for it.
+    /// The same address with another port.
     #[must_use]
     pub(crate) fn at_port(&self, port: u16) -> Address {
         let mut address = self.clone();
@@ -120,10 +120,10 @@ impl FromStr for Address {
         };
         match scheme.to_ascii_lowercase().as_str() {
             "stdio" if rest.is_empty() || rest == "//" => Ok(Address::Stdio),
-            "stdio" => Err(error("nothing can stand behind it", "it is just stdio:")),
+            "stdio" => Err(error("nothing can follow it", "it is just stdio:")),
             "tcp" => match split(rest)? {
                 (place, "" | "/") => Ok(Address::Tcp(parse_place(place, None)?)),
-                _ => Err(error("TCP knows no path", "such as tcp://127.0.0.1:4000")),
+                _ => Err(error("TCP has no path", "such as tcp://127.0.0.1:4000")),
             },
             "unix" => parse_path(rest).map(Address::Unix),
             "ws" => parse_web(rest).map(|(place, target)| Address::WebSocket(place, target)),
@@ -170,14 +170,14 @@ impl From<&Address> for Address {
     }
 }
 
-/// The address that a function was given: an [`Address`], or the text of one.
+/// Converts an argument into an address: an [`Address`], or its text.
 pub(super) fn resolve(
     address: impl TryInto<Address, Error: Into<AddressError>>,
 ) -> io::Result<Address> {
     address.try_into().map_err(|error| error.into().into())
 }
 
-/// What stands between the slashes, and what behind it.
+/// Splits a URL after its scheme into the authority and the rest.
 fn split(rest: &str) -> Result<(&str, &str), AddressError> {
     let Some(rest) = rest.strip_prefix("//") else {
         return Err(error("two slashes are missing", "such as tcp://127.0.0.1:4000"));
@@ -189,7 +189,10 @@ fn parse_web(rest: &str) -> Result<(Place, Target), AddressError> {
     let (place, target) = split(rest)?;
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     if !target.bytes().all(is_plain) {
-        return Err(error("its path holds what no URL can", "write such characters as %20"));
+        return Err(error(
+            "its path has characters that a URL cannot have",
+            "write such characters as %20",
+        ));
     }
     let slash = if target.starts_with('/') { "" } else { "/" };
     Ok((parse_place(place, Some(WEB_PORT))?, Target(format!("{slash}{target}"))))
@@ -200,7 +203,7 @@ fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressEr
     let (host, port) = match bracketed {
         Some((host, port)) => {
             if host.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(error("its host is no IPv6 address", "such as [::1]"));
+                return Err(error("its host is not an IPv6 address", "such as [::1]"));
             }
             let port = match port {
                 "" => None,
@@ -215,14 +218,16 @@ fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressEr
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     if host.is_empty() || (bracketed.is_none() && !host.bytes().all(is_name)) {
-        return Err(error("its host is no name and no IP address", "such as 127.0.0.1"));
+        return Err(error("its host is neither a name nor an IP address", "such as 127.0.0.1"));
     }
     let port = match port {
         None => default_port.ok_or_else(|| error("it has no port", "such as :4000, or :0"))?,
-        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => port
-            .parse()
-            .map_err(|_| error("its port is no number up to 65535", "0 takes one that is free"))?,
-        Some(_) => return Err(error("its port is no number", "such as :4000, or :0")),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().map_err(|_| {
+                error("its port is not a number up to 65535", "0 takes one that is free")
+            })?
+        }
+        Some(_) => return Err(error("its port is not a number", "such as :4000, or :0")),
     };
     Ok(Place { host: host.to_owned(), port })
 }
@@ -235,13 +240,13 @@ fn parse_path(rest: &str) -> Result<PathBuf, AddressError> {
         None if rest.starts_with('/') => rest,
         None => return Err(error("its path is not absolute", "such as unix:///run/app.sock")),
     };
-    let bytes = decode(path).ok_or_else(|| {
-        error("its path has a % that begins no hexadecimal number", "write it as %25")
-    })?;
+    let bytes = decode(path)
+        .ok_or_else(|| error("its path has a % without a hexadecimal number", "write it as %25"))?;
     if bytes.contains(&0) || bytes.ends_with(b"/") {
-        return Err(error("its path is none that a socket can have", "unix:///run/app.sock"));
+        return Err(error("its path is not valid for a socket", "unix:///run/app.sock"));
     }
-    path_of(bytes).ok_or_else(|| error("its path is none of this system", "use plain characters"))
+    path_of(bytes)
+        .ok_or_else(|| error("its path is not valid on this system", "use plain characters"))
 }
 
 #[cfg(unix)]
@@ -256,7 +261,7 @@ fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
-/// The bytes of a text in which some are written as `%20`.
+/// Decodes percent escapes, such as `%20`.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -384,29 +389,29 @@ mod tests {
             ("ftp://127.0.0.1:4000", "its scheme is not known"),
             ("wss://127.0.0.1:4000/", "encryption is not built in"),
             ("https://127.0.0.1:4000/", "encryption is not built in"),
-            ("stdio:x", "nothing can stand behind it"),
+            ("stdio:x", "nothing can follow it"),
             ("tcp:127.0.0.1:4000", "two slashes are missing"),
             ("tcp://127.0.0.1", "it has no port"),
-            ("tcp://127.0.0.1:", "its port is no number"),
-            ("tcp://127.0.0.1:65536", "its port is no number up to 65535"),
-            ("tcp://127.0.0.1:+1", "its port is no number"),
-            ("tcp://127.0.0.1:1:2", "its port is no number"),
-            ("tcp://:4000", "its host is no name"),
-            ("tcp://user@host:1", "its host is no name"),
-            ("tcp://[::1:7", "its host is no name"),
-            ("tcp://[::g]:7", "its host is no IPv6 address"),
-            ("tcp://[::1]7", "its port is no number"),
-            ("tcp://a b:7", "its host is no name"),
-            ("tcp://127.0.0.1:7/x", "TCP knows no path"),
+            ("tcp://127.0.0.1:", "its port is not a number"),
+            ("tcp://127.0.0.1:65536", "its port is not a number up to 65535"),
+            ("tcp://127.0.0.1:+1", "its port is not a number"),
+            ("tcp://127.0.0.1:1:2", "its port is not a number"),
+            ("tcp://:4000", "its host is neither a name"),
+            ("tcp://user@host:1", "its host is neither a name"),
+            ("tcp://[::1:7", "its host is neither a name"),
+            ("tcp://[::g]:7", "its host is not an IPv6 address"),
+            ("tcp://[::1]7", "its port is not a number"),
+            ("tcp://a b:7", "its host is neither a name"),
+            ("tcp://127.0.0.1:7/x", "TCP has no path"),
             ("unix://tmp/x", "its path is not absolute"),
             ("unix:x", "its path is not absolute"),
-            ("unix:///", "its path is none"),
-            ("unix:///tmp/%00", "its path is none"),
+            ("unix:///", "its path is not valid"),
+            ("unix:///tmp/%00", "its path is not valid"),
             ("unix:///tmp/%+1", "its path has a %"),
             ("unix:///tmp/%2", "its path has a %"),
-            ("ws://127.0.0.1:1/a b", "its path holds"),
-            ("http://127.0.0.1:1/\r\nX: y", "its path holds"),
-            ("http://127.0.0.1:1/#here", "its path holds"),
+            ("ws://127.0.0.1:1/a b", "its path has characters"),
+            ("http://127.0.0.1:1/\r\nX: y", "its path has characters"),
+            ("http://127.0.0.1:1/#here", "its path has characters"),
         ] {
             let error = text.parse::<Address>().expect_err(text).to_string();
             assert!(error.starts_with(why), "{text}: {error}");

@@ -18,21 +18,20 @@ use crate::transport::{
     ExitReport, Inbox, Outbox, Received, Transport, buffer_pool, let_others_run,
 };
 
-/// How much is read or written before other connections of the thread have their turn: a large message
-/// has room for more, but others want to be heard too.
+/// The bytes that are read or written before other connections of the thread have their turn, even if a
+/// large message has room for more.
 const AT_ONCE: usize = 64 * 1024;
 
-/// How long a remote that was told good-bye may take to hear it.
-const FAREWELL: Duration = Duration::from_millis(25);
+/// The time that a remote has to close after we have shut down our direction.
+const SHUTDOWN_TIME: Duration = Duration::from_millis(25);
 
-/// How long one that still sends what nobody wants may take to hear why.
+/// The same for a remote that is still sending a message that was refused.
 #[cfg(any(feature = "http", feature = "websocket"))]
 const LINGER: Duration = Duration::from_millis(500);
 
-/// A connected socket, which is a transport of bytes: the profile's framing says how messages are
-/// cut out of them.
+/// A connected socket: a transport of bytes, with the profile's framing.
 ///
-/// While nothing comes it has no buffer, so that thousands of idle connections cost little.
+/// While nothing comes it has no buffer, so thousands of idle connections cost little.
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
@@ -45,51 +44,51 @@ const LINGER: Duration = Duration::from_millis(500);
 /// # }
 /// ```
 pub struct Socket {
-    stream: Kind,
-    /// How much was written since others had their turn.
+    stream: SocketStream,
+    /// The bytes that were written since other connections had their turn.
     written: usize,
-    /// Watches for the end while nothing is read.
+    /// Watches for the remote's end while nothing is read.
     #[cfg(unix)]
-    watch: Option<gone::Watch>,
-    /// Runs while the remote has time to hear our last words.
+    watch: Option<hang_up::HangUpWatch>,
+    /// Runs while the remote has time to read our last bytes.
     linger: Option<Pin<Box<Sleep>>>,
 }
 
-enum Kind {
+enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
 }
 
-/// Both are alike, and have no trait in common that has all of this.
+/// Methods that both kinds of sockets have without a common trait.
 macro_rules! on_either {
     ($socket:expr, $stream:ident => $does:expr) => {
         match &mut $socket.stream {
-            Kind::Tcp($stream) => $does,
+            SocketStream::Tcp($stream) => $does,
             #[cfg(unix)]
-            Kind::Unix($stream) => $does,
+            SocketStream::Unix($stream) => $does,
         }
     };
 }
 
 impl Socket {
-    /// A TCP connection. What is written leaves at once, and the system finds out when the other
-    /// machine is gone without a word.
+    /// A TCP connection. Bytes leave immediately (`TCP_NODELAY`), and the system notices when the other
+    /// machine disappears (keep-alive).
     pub fn tcp(stream: TcpStream) -> Self {
-        // A socket that cannot be told so works all the same.
+        // A socket works without this option too.
         let _ = stream.set_nodelay(true);
         #[cfg(unix)]
         keep_alive(&stream);
-        Self::new(Kind::Tcp(stream))
+        Self::new(SocketStream::Tcp(stream))
     }
 
     /// A connection through a Unix socket.
     #[cfg(unix)]
     pub fn unix(stream: UnixStream) -> Self {
-        Self::new(Kind::Unix(stream))
+        Self::new(SocketStream::Unix(stream))
     }
 
-    fn new(stream: Kind) -> Self {
+    fn new(stream: SocketStream) -> Self {
         Socket {
             stream,
             written: 0,
@@ -108,8 +107,8 @@ impl Socket {
         on_either!(self, stream => stream.poll_read_ready(cx))
     }
 
-    /// Reads what has come into a buffer that all connections of a thread share, and lends it to
-    /// `take`; no bytes are the end.
+    /// Reads into a buffer that all connections of a thread share, and lends it to `take`; an empty slice
+    /// is the end.
     pub(crate) fn poll_read<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -123,10 +122,10 @@ impl Socket {
         taken
     }
 
-    /// Appends what has come, up to the capacity, and says how much it was.
+    /// Appends received bytes, up to the capacity, and returns their number.
     fn poll_append(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         loop {
-            // A read that is pending has taken nothing.
+            // A pending read has taken nothing.
             let read = on_either!(self, stream => {
                 pin!(stream.take(AT_ONCE as u64).read_buf(into)).poll(cx)
             });
@@ -137,8 +136,8 @@ impl Socket {
         }
     }
 
-    /// Whether nothing has come that is unread, not even the end. It is asked of the system: the
-    /// runtime knows only what there was when it looked last.
+    /// Returns `true` if there is nothing to read, not even the end. It asks the system: the runtime
+    /// knows only the state at its last look.
     #[cfg(all(unix, feature = "http"))]
     pub(crate) fn is_quiet(&mut self) -> bool {
         use rustix::net::{RecvFlags, recv};
@@ -149,14 +148,14 @@ impl Socket {
         matches!(seen, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
     }
 
-    /// Whether nothing has come that is unread; here only the runtime can tell.
+    /// Returns `true` if there is nothing to read. On this system only the runtime knows.
     #[cfg(all(not(unix), feature = "http"))]
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         self.poll_readable(&mut cx).is_pending()
     }
 
-    /// Writes some of this.
+    /// Writes some of these bytes.
     pub(crate) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -169,7 +168,7 @@ impl Socket {
         )
     }
 
-    /// Writes some of these, one behind the other. One piece costs the system less.
+    /// Writes some of these bytes, one slice after the other. A single slice costs less.
     #[cfg(feature = "http")]
     pub(crate) fn poll_write_both(
         &mut self,
@@ -206,32 +205,33 @@ impl Socket {
         }
     }
 
-    /// Ready when the remote has closed its end, also while what came before is unread.
+    /// Ready when the remote has closed its end, even while earlier bytes are unread.
     #[cfg(unix)]
     pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.watch.is_none() {
-            self.watch = on_either!(self, stream => gone::Watch::new(&*stream)).ok();
+            self.watch = on_either!(self, stream => hang_up::HangUpWatch::new(&*stream)).ok();
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),
-            // There is no descriptor to be had for it now. Whoever writes will find out.
+            // There is no free descriptor for it now. The next write will notice.
             None => Poll::Pending,
         }
     }
 
-    /// Ready when the remote has closed its end; here nobody can tell without reading.
+    /// Ready when the remote has closed its end. On this system only a read can notice that, so it stays
+    /// pending.
     #[cfg(not(unix))]
     pub(crate) fn poll_remote_closed(&mut self, _: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Says that nothing more comes from here, and gives the remote a moment to hear it. To close
-    /// while it still sends would reset the connection, and it might lose our last words.
-    pub(crate) fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_leave(cx, FAREWELL)
+    /// Shuts down our direction, and gives the remote a moment to close. Closing while it still sends
+    /// would reset the connection, and the remote might lose our last bytes.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_leave(cx, SHUTDOWN_TIME)
     }
 
-    /// The same for a remote that is in the middle of sending what was refused: that takes longer.
+    /// The same for a remote that is still sending a message that was refused: that takes longer.
     #[cfg(any(feature = "http", feature = "websocket"))]
     pub(crate) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_leave(cx, LINGER)
@@ -245,7 +245,7 @@ impl Socket {
             }
             self.linger = Some(Box::pin(tokio::time::sleep(patience)));
         }
-        // What still comes is read and forgotten, until the remote closes too.
+        // Bytes that still come are dropped, until the remote closes too.
         while let Poll::Ready(read) = self.poll_read(cx, |bytes| !bytes.is_empty()) {
             if !read.unwrap_or(false) {
                 return Poll::Ready(());
@@ -258,8 +258,7 @@ impl Socket {
     }
 }
 
-/// Has the system ask from time to time whether the other machine is still there, so that a
-/// connection whose end got lost does not stay for ever.
+/// Turns on keep-alive probes, so that a connection to a machine that disappeared ends.
 #[cfg(unix)]
 fn keep_alive(stream: &TcpStream) {
     use rustix::net::sockopt;
@@ -274,10 +273,10 @@ fn keep_alive(stream: &TcpStream) {
         .and_then(|()| sockopt::set_tcp_keepcnt(stream, PROBES));
 }
 
-/// Watches for the end of what the remote sends, with a registration of its own: the one for reading
-/// says only that there is something to read, and as long as nobody reads it says nothing more.
+/// Watches for the end of the remote's output, with a registration of its own. The registration for
+/// reading says only that there is something to read, and while nobody reads, it says nothing more.
 #[cfg(unix)]
-mod gone {
+mod hang_up {
     use std::io;
     use std::os::fd::{AsFd, OwnedFd};
     use std::task::{Context, Poll};
@@ -287,11 +286,11 @@ mod gone {
 
     use crate::transport::register;
 
-    pub(super) struct Watch(AsyncFd<OwnedFd>);
+    pub(super) struct HangUpWatch(AsyncFd<OwnedFd>);
 
-    impl Watch {
+    impl HangUpWatch {
         pub(super) fn new(stream: &impl AsFd) -> io::Result<Self> {
-            register(stream.as_fd().try_clone_to_owned()?, Interest::READABLE).map(Watch)
+            register(stream.as_fd().try_clone_to_owned()?, Interest::READABLE).map(HangUpWatch)
         }
 
         pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
@@ -300,7 +299,7 @@ mod gone {
                     Poll::Ready(Ok(ready)) if ready.ready().is_read_closed() => {
                         return Poll::Ready(());
                     }
-                    // Bytes: they wait for whoever reads.
+                    // Bytes, which wait for the next read.
                     Poll::Ready(Ok(mut ready)) => ready.clear_ready(),
                     // The runtime ends.
                     Poll::Ready(Err(_)) => return Poll::Ready(()),
@@ -317,7 +316,7 @@ impl Transport for Socket {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        // Not before something has come: room that is waited with is room for each connection.
+        // Only now a buffer is needed: a connection that waits for bytes has none.
         ready!(self.poll_readable(cx))?;
         inbox.borrow_buffer();
         let count = ready!(self.poll_append(cx, inbox.space()?))?;
@@ -340,7 +339,7 @@ impl Transport for Socket {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        self.poll_farewell(cx).map(|()| ExitReport::default())
+        self.poll_shutdown(cx).map(|()| ExitReport::default())
     }
 }
 

@@ -12,27 +12,27 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::problem::{Problem, Result, Step};
-use super::reader::Reader;
+use super::problem::{PathStep, Problem, Result};
+use super::reader::ParamsReader;
 
 /// The names that a type lists: its members, or its variants.
 pub(super) type Names = &'static [&'static str];
 
 /// Stands in a path for a name that only the remote knows.
-const ANY_NAME: Step = Step::Member(Cow::Borrowed("*"));
+const ANY_NAME: PathStep = PathStep::Member(Cow::Borrowed("*"));
 
 /// The elements of an array, or the members of an object.
 pub(super) struct Items<'de> {
-    reader: Reader<'de>,
+    reader: ParamsReader<'de>,
     rest: &'de str,
     names: Option<Names>,
     index: usize,
     /// The member whose key was read, and whose value was not.
-    current: Option<(&'de str, Step)>,
+    current: Option<(&'de str, PathStep)>,
 }
 
 impl<'de> Items<'de> {
-    pub(super) fn new(reader: Reader<'de>, names: Option<Names>) -> Self {
+    pub(super) fn new(reader: ParamsReader<'de>, names: Option<Names>) -> Self {
         Items {
             reader,
             rest: reader.text.get(1..).unwrap_or_default(),
@@ -53,10 +53,10 @@ impl<'de> Items<'de> {
     }
 
     /// The step to a member. A name that only the remote knows is not shown.
-    pub(super) fn step_to(&self, name: String) -> Step {
+    pub(super) fn step_to(&self, name: String) -> PathStep {
         match self.names.map(|names| names.iter().find(|&&known| known == name)) {
-            Some(Some(known)) => Step::Member((*known).into()),
-            None if self.reader.knows_key() => Step::Member(name.into()),
+            Some(Some(known)) => PathStep::Member((*known).into()),
+            None if self.reader.knows_key() => PathStep::Member(name.into()),
             _ => ANY_NAME,
         }
     }
@@ -82,8 +82,8 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         self.index += 1;
         let read = self.read(text, seed).map_err(|problem| {
             problem.under(match self.names.and_then(|names| names.get(index)) {
-                Some(name) => Step::Position { index, name, array },
-                None => Step::Element(index),
+                Some(name) => PathStep::Position { index, name, array },
+                None => PathStep::Element(index),
             })
         });
         read.map(Some)
@@ -118,12 +118,12 @@ impl<'de> MapAccess<'de> for Items<'de> {
 
 /// A variant by its name, `"Name"`, or with data, `{"Name": data}`.
 pub(super) struct Variant<'de> {
-    pub(super) name: Reader<'de>,
-    pub(super) data: Option<(Reader<'de>, Step)>,
+    pub(super) name: ParamsReader<'de>,
+    pub(super) data: Option<(ParamsReader<'de>, PathStep)>,
 }
 
 impl<'de> Variant<'de> {
-    fn read<T>(self, read: impl FnOnce(Reader<'de>) -> Result<T>) -> Result<T> {
+    fn read<T>(self, read: impl FnOnce(ParamsReader<'de>) -> Result<T>) -> Result<T> {
         let Some((reader, step)) = self.data else {
             return Err(Problem::invalid_type(Unexpected::UnitVariant, &"newtype variant"));
         };

@@ -9,12 +9,12 @@
 //! types and columns where a remote wants to know which parameter is meant. So parameters that do
 //! not fit, and only these, are read a second time, for the error alone.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `reader` | the second reading: a deserializer over the text that knows where it stands |
 //! | `access` | the elements, members and variants that it reads |
-//! | `problem` | its error: what is wrong and where |
-//! | `wording` | what a type expects, in JSON's words |
+//! | `problem` | its error: the problem and its place |
+//! | `wording` | the expectation of a type, in JSON's words |
 //!
 //! Hostile parameters cost no more memory than the type itself and the largest string, because the
 //! text is not turned into a tree. The budget of a reading (`MOST_TIMES`) bounds the time: beyond it,
@@ -38,18 +38,19 @@ use reader::{attempt, json_type};
 /// error names no type for a missing member, and shows members by position with their index.
 const LARGEST_ASKED: usize = 1 << 20;
 
-/// Reads parameters as a type of yours, or says what is wrong with them.
+/// Reads parameters as a type of yours, or returns the error for the remote.
 ///
 /// Absent parameters are read as null, and where the type does not take null, as `{}` and then as
 /// `[]`: a struct of optional members, a map and a list need no `params`.
 ///
-/// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was
-/// expected there and which type was received. The members of a struct have their names in the path even
-/// if they came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was
-/// sent, but for a string that is not one of an enum's variants: member names from a map are a `*` in the path, and
-/// the messages of your own `Deserialize` implementations stay out. They are the `detail` of the problem,
-/// for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details) says so.
-/// What their visitors are `expecting` goes on the wire, so it should be your text and not the remote's.
+/// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was expected
+/// there and which type was received. The members of a struct have their names in the path even if they
+/// came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent,
+/// but for a string that is not one of an enum's variants: member names from a map are a `*` in the path,
+/// and the messages of your own `Deserialize` implementations stay out. They are the `detail` of the
+/// problem, for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details)
+/// says so. The text of a visitor's `expecting` goes on the wire, so it should be yours and not the
+/// remote's.
 ///
 /// The error is shorter for hostile or very large parameters. Beyond 1 MiB it names no type for a missing
 /// member, and shows members that came by position with their index. Beyond depth 128 it names `params` as
@@ -119,7 +120,7 @@ fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
     }
 }
 
-/// Finds out what serde did not say, from the type's answers to texts that differ in one place.
+/// Completes serde's error, from the type's answers to texts that differ in one place.
 fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     if text.len() > LARGEST_ASKED {
         return problem;

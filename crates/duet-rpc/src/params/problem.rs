@@ -1,8 +1,8 @@
-//! The error of the second reading: what is wrong, and where.
+//! The error of the second reading: the problem and its place.
 //!
-//! serde makes a problem where it finds one, and knows what was expected but not where it stands. On
-//! the way out, each element and member that it passes through adds its step to the path, and the
-//! innermost value becomes the place.
+//! serde makes a problem where it finds one, and knows the expectation but not the path. On the way out,
+//! each enclosing element and member adds its step to the path, and the innermost value becomes the
+//! place.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -11,24 +11,25 @@ use duet_rpc_proto::message::ParamProblem;
 use serde::de::{Error, Expected, Unexpected};
 
 use super::access::Names;
-use super::reader::Reader;
+use super::reader::ParamsReader;
 use super::wording::{Mismatch, in_json, length_of};
 
-/// How many structs of a path that stand in arrays get their names. Each of them takes a reading.
+/// The number of structs of a path, read from arrays, that get member names. Each of them takes a
+/// reading.
 const MOST_NAMED: usize = 8;
 
-/// How many characters of an application's message are kept, or of a string that was sent.
+/// The characters that are kept of an application's message, or of a string that was sent.
 const LONGEST_TEXT: usize = 500;
 
 pub(super) type Result<T> = std::result::Result<T, Problem>;
 
 /// Boxed because it comes back through every level.
 #[derive(Debug)]
-pub(super) struct Problem(Box<Inner>);
+pub(super) struct Problem(Box<ProblemDetails>);
 
 #[derive(Debug)]
-struct Inner {
-    cause: Cause,
+struct ProblemDetails {
+    cause: ParamsCause,
     /// In serde's words for a mismatch and a length, else in JSON's.
     expected: Cow<'static, str>,
     /// A JSON type; `None` stands for that of the place.
@@ -38,11 +39,11 @@ struct Inner {
     /// The innermost value that the problem went through: its JSON type and where it begins.
     place: Option<(&'static str, usize)>,
     /// From the place outwards.
-    path: Vec<Step>,
+    path: Vec<PathStep>,
 }
 
 #[derive(Debug)]
-enum Cause {
+enum ParamsCause {
     /// Of another type, or out of range.
     Mismatch(Mismatch),
     /// Too many elements or too few; the element at this index is missing.
@@ -63,7 +64,7 @@ enum Cause {
 
 /// One step of a path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Element(usize),
     /// An element of the array that begins at this offset, and that a struct is read from. The name is
     /// right if the struct has as many members as names.
@@ -75,7 +76,7 @@ pub(super) enum Step {
     Member(Cow<'static, str>),
 }
 
-/// What is read: its name and expectation as a whole, and how its paths begin.
+/// The value that is read: its name and expectation as a whole, and the start of its paths.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     name: &'static str,
@@ -90,19 +91,21 @@ pub(super) const RESULT: Subject =
     Subject { name: "result", expected: "a valid result", prefix: "result" };
 
 impl Subject {
-    /// The problem where no culprit can be named.
+    /// The problem of the value as a whole, if no part of it is the culprit.
     pub(super) fn as_a_whole(self, received: &'static str) -> ParamProblem {
         ParamProblem::wrong_type(self.name, self.expected, received)
     }
 
-    fn path(self, steps: impl Iterator<Item = Step>) -> Cow<'static, str> {
+    fn path(self, steps: impl Iterator<Item = PathStep>) -> Cow<'static, str> {
         let mut path = self.prefix.to_owned();
         for step in steps {
             // Writing to a string does not fail.
             let _ = match step {
-                Step::Element(index) | Step::Position { index, .. } => write!(path, "[{index}]"),
-                Step::Member(name) if path.is_empty() => write!(path, "{name}"),
-                Step::Member(name) => write!(path, ".{name}"),
+                PathStep::Element(index) | PathStep::Position { index, .. } => {
+                    write!(path, "[{index}]")
+                }
+                PathStep::Member(name) if path.is_empty() => write!(path, "{name}"),
+                PathStep::Member(name) => write!(path, ".{name}"),
             };
         }
         if path.is_empty() { self.name.into() } else { path.into() }
@@ -110,18 +113,25 @@ impl Subject {
 }
 
 impl Problem {
-    fn new(cause: Cause, expected: impl Into<Cow<'static, str>>) -> Self {
+    fn new(cause: ParamsCause, expected: impl Into<Cow<'static, str>>) -> Self {
         let (expected, accepted, path) = (expected.into(), &[][..], Vec::new());
-        Problem(Box::new(Inner { cause, expected, received: None, accepted, place: None, path }))
+        Problem(Box::new(ProblemDetails {
+            cause,
+            expected,
+            received: None,
+            accepted,
+            place: None,
+            path,
+        }))
     }
 
     pub(super) fn wrong_type(received: Option<&'static str>, expected: &dyn Expected) -> Self {
-        let cause = Cause::Mismatch(Mismatch::Type);
+        let cause = ParamsCause::Mismatch(Mismatch::Type);
         Self::new(cause, text_of(expected)).but_received(received)
     }
 
     pub(super) fn stated(expected: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Cause::Stated, expected)
+        Self::new(ParamsCause::Stated, expected)
     }
 
     /// A number beyond all numbers, or half of a character.
@@ -131,11 +141,11 @@ impl Problem {
 
     /// The same in a buffered value, which the type perhaps does not know.
     pub(super) fn in_buffer() -> Self {
-        Self::new(Cause::Buffered, "a valid value")
+        Self::new(ParamsCause::Buffered, "a valid value")
     }
 
     pub(super) fn too_much() -> Self {
-        Self::new(Cause::TooMuch, "")
+        Self::new(ParamsCause::TooMuch, "")
     }
 
     fn but_received(mut self, received: Option<&'static str>) -> Self {
@@ -145,7 +155,7 @@ impl Problem {
 
     /// The value at this very place should be one of these.
     pub(super) fn among(mut self, variants: Names) -> Self {
-        if matches!(self.0.cause, Cause::Mismatch(_)) && self.0.path.is_empty() {
+        if matches!(self.0.cause, ParamsCause::Mismatch(_)) && self.0.path.is_empty() {
             self.0.accepted = variants;
         }
         self
@@ -153,7 +163,7 @@ impl Problem {
 
     /// The number is an integer, so the type refuses it because it is too large or too small.
     pub(super) fn out_of_range(mut self) -> Self {
-        if let Cause::Mismatch(mismatch) = &mut self.0.cause {
+        if let ParamsCause::Mismatch(mismatch) = &mut self.0.cause {
             *mismatch = Mismatch::Value;
         }
         self
@@ -162,19 +172,19 @@ impl Problem {
     /// The key of a member is wrong, not its value.
     pub(super) fn found_in_key(mut self) -> Self {
         let expected = match self.0.cause {
-            Cause::Mismatch(_) => self.words(),
-            Cause::NotAccepted(_) => "an accepted value".into(),
+            ParamsCause::Mismatch(_) => self.words(),
+            ParamsCause::NotAccepted(_) => "an accepted value".into(),
             _ => return self,
         };
         self.0.expected = format!("{expected} as member name").into();
-        (self.0.cause, self.0.received) = (Cause::Stated, None);
+        (self.0.cause, self.0.received) = (ParamsCause::Stated, None);
         self
     }
 
     /// The type is a struct with these names: names the member that an array misses.
     pub(super) fn of_struct(self, names: Names) -> Self {
         match self.0.cause {
-            Cause::Length(missing)
+            ParamsCause::Length(missing)
                 if self.0.path.is_empty() && length_of(&self.0.expected) == Some(names.len()) =>
             {
                 names.get(missing).map_or(self, |name| Self::missing_field(name))
@@ -184,44 +194,44 @@ impl Problem {
     }
 
     /// The problem is in this value, if not in one further in.
-    pub(super) fn found_in(mut self, reader: &Reader<'_>) -> Self {
+    pub(super) fn found_in(mut self, reader: &ParamsReader<'_>) -> Self {
         self.0.place.get_or_insert((reader.json_type, reader.offset()));
         self
     }
 
     /// This step leads to the value.
-    pub(super) fn under(mut self, step: Step) -> Self {
+    pub(super) fn under(mut self, step: PathStep) -> Self {
         self.0.path.push(step);
         self
     }
 
     pub(super) fn is_too_much(&self) -> bool {
-        matches!(self.0.cause, Cause::TooMuch)
+        matches!(self.0.cause, ParamsCause::TooMuch)
     }
 
-    /// Whether the problem is this very value, and the type would have buffered it.
+    /// Returns `true` if the problem is this very value, and the type would have buffered it.
     pub(super) fn is_in_buffer(&self) -> bool {
-        matches!(self.0.cause, Cause::Buffered) && self.0.path.is_empty()
+        matches!(self.0.cause, ParamsCause::Buffered) && self.0.path.is_empty()
     }
 
-    /// Where the container begins that misses a member, and the member's name.
+    /// The start of the container that lacks a member, and the member's name.
     pub(super) fn missing_member(&self) -> Option<(usize, &'static str)> {
         match (&self.0.cause, self.0.place) {
-            (Cause::Missing(name), Some((_, offset))) => Some((offset, name)),
+            (ParamsCause::Missing(name), Some((_, offset))) => Some((offset, name)),
             _ => None,
         }
     }
 
     /// Takes the type of the missing member from the answer to a null in its place.
     pub(super) fn of_missing_type(mut self, answer: Problem) -> Self {
-        let Cause::Missing(name) = self.0.cause else { return self };
+        let ParamsCause::Missing(name) = self.0.cause else { return self };
         // The answer must be about that null, and not about one that stands further on.
         let is_about_it = match answer.0.path.strip_suffix(&*self.0.path) {
-            Some([Step::Position { name: other, .. }]) => *other == name,
+            Some([PathStep::Position { name: other, .. }]) => *other == name,
             Some([] | [_]) => true,
             _ => false,
         };
-        let is_mismatch = matches!(answer.0.cause, Cause::Mismatch(_));
+        let is_mismatch = matches!(answer.0.cause, ParamsCause::Mismatch(_));
         if is_about_it && is_mismatch && answer.0.received == Some("null") {
             (self.0.expected, self.0.accepted) = (answer.words(), answer.0.accepted);
         }
@@ -231,12 +241,12 @@ impl Problem {
     /// Names the elements of arrays that structs are read from, if the names are right.
     pub(super) fn name_positions(mut self, are_right: impl Fn(usize) -> bool) -> Self {
         let steps = self.0.path.iter_mut().rev();
-        let positions = steps.filter(|step| matches!(step, Step::Position { .. }));
+        let positions = steps.filter(|step| matches!(step, PathStep::Position { .. }));
         for step in positions.take(MOST_NAMED) {
-            if let Step::Position { name, array, .. } = *step
+            if let PathStep::Position { name, array, .. } = *step
                 && are_right(array)
             {
-                *step = Step::Member(name.into());
+                *step = PathStep::Member(name.into());
             }
         }
         self
@@ -244,8 +254,8 @@ impl Problem {
 
     fn words(&self) -> Cow<'static, str> {
         match self.0.cause {
-            Cause::Mismatch(mismatch) => in_json(&self.0.expected, mismatch),
-            Cause::Length(_) => in_json(&self.0.expected, Mismatch::Length),
+            ParamsCause::Mismatch(mismatch) => in_json(&self.0.expected, mismatch),
+            ParamsCause::Length(_) => in_json(&self.0.expected, Mismatch::Length),
             _ => self.0.expected.clone(),
         }
     }
@@ -255,22 +265,22 @@ impl Problem {
         // Absent parameters are visited as null, but they are not null.
         let received = self.0.received.filter(|_| here != "missing").unwrap_or(here);
         let mut words = self.words();
-        let Inner { cause, accepted, path, .. } = *self.0;
+        let ProblemDetails { cause, accepted, path, .. } = *self.0;
         let missing = match cause {
-            Cause::Missing(name) => Some(Step::Member(name.into())),
+            ParamsCause::Missing(name) => Some(PathStep::Member(name.into())),
             _ => None,
         };
         let param = subject.path(path.into_iter().rev().chain(missing));
         match cause {
-            Cause::NotAccepted(sent) if !accepted.is_empty() => {
+            ParamsCause::NotAccepted(sent) if !accepted.is_empty() => {
                 return ParamProblem::not_accepted(param, &sent, accepted);
             }
-            Cause::Application(detail) => {
+            ParamsCause::Application(detail) => {
                 return ParamProblem::wrong_type(param, words, received).with_detail(detail);
             }
             // serde reads some types from a buffer of its own, such as a flattened struct, and says only
             // that something inside is wrong.
-            Cause::Mismatch(_) if received != here && matches!(here, "object" | "array") => {
+            ParamsCause::Mismatch(_) if received != here && matches!(here, "object" | "array") => {
                 words = format!("a valid member ({words})").into();
             }
             _ => {}
@@ -281,7 +291,7 @@ impl Problem {
 
 impl Error for Problem {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::new(Cause::Application(cut(&message.to_string())), "a valid value")
+        Self::new(ParamsCause::Application(cut(&message.to_string())), "a valid value")
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -293,11 +303,11 @@ impl Error for Problem {
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Self::new(Cause::Length(length), text_of(expected))
+        Self::new(ParamsCause::Length(length), text_of(expected))
     }
 
     fn unknown_variant(variant: &str, accepted: Names) -> Self {
-        let mut problem = Self::new(Cause::NotAccepted(cut(variant)), "a valid value");
+        let mut problem = Self::new(ParamsCause::NotAccepted(cut(variant)), "a valid value");
         problem.0.accepted = accepted;
         problem
     }
@@ -308,7 +318,7 @@ impl Error for Problem {
     }
 
     fn missing_field(name: &'static str) -> Self {
-        Self::new(Cause::Missing(name), "value").but_received(Some("missing"))
+        Self::new(ParamsCause::Missing(name), "value").but_received(Some("missing"))
     }
 
     fn duplicate_field(name: &'static str) -> Self {

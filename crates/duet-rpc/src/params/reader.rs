@@ -17,7 +17,7 @@ use super::access::{Items, Names, Variant};
 use super::problem::{Problem, Result, text_of};
 use super::wording::array_of;
 
-/// serde_json reads no deeper either.
+/// The depth at which serde_json stops too.
 const DEEPEST: usize = 128;
 
 /// The budget of a reading, in bytes that it cuts out: `MOST_TIMES` the text, and `FREE_BYTES` more.
@@ -33,7 +33,7 @@ pub(super) fn attempt<T: DeserializeOwned>(text: &str) -> Option<Problem> {
     let (json_type, text) = (json_type(text), if text.is_empty() { "null" } else { text });
     let budget = text.len().saturating_mul(MOST_TIMES).saturating_add(FREE_BYTES);
     let reading = Reading { text, budget: Cell::new(budget), knows_key: Cell::new(false) };
-    let reader = Reader { text, json_type, depth: 0, is_key: false, reading: &reading };
+    let reader = ParamsReader { text, json_type, depth: 0, is_key: false, reading: &reading };
     T::deserialize(reader).err().map(|problem| problem.found_in(&reader))
 }
 
@@ -50,18 +50,18 @@ pub(super) fn json_type(text: &str) -> &'static str {
     }
 }
 
-/// What all readers of one reading share.
+/// The state that all readers of one reading share.
 struct Reading<'t> {
     text: &'t str,
-    /// How many bytes may still be cut out.
+    /// The bytes that may still be cut out.
     budget: Cell<usize>,
-    /// Whether the type showed that it knows the last key, so that an error may show it (E1).
+    /// `true` if the type showed that it knows the last key, so that an error may show it (E1).
     knows_key: Cell<bool>,
 }
 
 /// One JSON value, or the key of a member.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'de> {
+pub(super) struct ParamsReader<'de> {
     pub(super) text: &'de str,
     pub(super) json_type: &'static str,
     depth: usize,
@@ -69,7 +69,7 @@ pub(super) struct Reader<'de> {
     reading: &'de Reading<'de>,
 }
 
-impl<'de> Reader<'de> {
+impl<'de> ParamsReader<'de> {
     /// A value inside this one.
     pub(super) fn inner(self, text: &'de str) -> Result<Self> {
         let left = self.reading.budget.get().checked_sub(text.len());
@@ -77,21 +77,21 @@ impl<'de> Reader<'de> {
             return Err(Problem::too_much());
         };
         self.reading.budget.set(left);
-        Ok(Reader { text, json_type: json_type(text), depth: self.depth + 1, ..self })
+        Ok(ParamsReader { text, json_type: json_type(text), depth: self.depth + 1, ..self })
     }
 
     /// The name of a member or a variant of this object.
     pub(super) fn name(self, text: &'de str, is_key: bool) -> Self {
         self.reading.knows_key.set(false);
-        Reader { text, json_type: "string", is_key, ..self }
+        ParamsReader { text, json_type: "string", is_key, ..self }
     }
 
-    /// Whether the type showed that it knows the last key.
+    /// Returns `true` if the type showed that it knows the last key.
     pub(super) fn knows_key(&self) -> bool {
         self.reading.knows_key.get()
     }
 
-    /// Where the value begins in the text.
+    /// The start of the value in the text.
     pub(super) fn offset(&self) -> usize {
         self.text.as_ptr().addr() - self.reading.text.as_ptr().addr()
     }
@@ -110,7 +110,7 @@ impl<'de> Reader<'de> {
             "number" if self.is_key && text.parse::<Number>().is_ok() => {}
             _ => return None,
         }
-        Some(Reader { text, json_type: wanted, ..self })
+        Some(ParamsReader { text, json_type: wanted, ..self })
     }
 
     fn refuse<V: Visitor<'de>>(self, visitor: &V) -> Problem {
@@ -203,7 +203,7 @@ macro_rules! methods {
     };
 }
 
-impl<'de> Deserializer<'de> for Reader<'de> {
+impl<'de> Deserializer<'de> for ParamsReader<'de> {
     type Error = Problem;
 
     methods! { self, visitor;

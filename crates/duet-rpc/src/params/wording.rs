@@ -1,11 +1,11 @@
-//! Wording: what a type expects, in JSON's words.
+//! Wording: the expectation of a type, in JSON's words.
 //!
 //! serde describes expectations in Rust's terms, such as `u64`, `struct Point` or `a tuple of size
 //! 2`. A remote may be written in any language, and the names of our types do not concern it.
 
 use std::borrow::Cow;
 
-/// In which way a value is not as expected.
+/// The difference between a value and the expectation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
     /// Another type.
@@ -16,10 +16,10 @@ pub(super) enum Mismatch {
     Length,
 }
 
-/// How much of an application's own text an error shows.
+/// The characters of an application's own text that an error shows.
 const LONGEST_TEXT: usize = 128;
 
-/// How expectations begin that end with the name of a type.
+/// The beginnings of expectations that end with the name of a type.
 const NAMED: [(&str, &[&str]); 4] = [
     ("array", &["tuple struct ", "tuple variant "]),
     ("null", &["unit struct "]),
@@ -49,15 +49,14 @@ pub(super) fn array_of(length: usize) -> Cow<'static, str> {
     }
 }
 
-/// How many elements a type has, from an expectation that tells its name first, such as `struct Point with
-/// 2 elements`.
+/// The number of elements of a type, from an expectation such as `struct Point with 2 elements`.
 pub(super) fn length_of(text: &str) -> Option<usize> {
     let (name, length) = text.rsplit_once(" with ")?;
     named(name)?;
     length.split_once(" element")?.0.parse().ok()
 }
 
-/// The expectations that tell a length. It is shown only if the length is wrong.
+/// The expectations with a length. The length is shown only if it is wrong.
 fn sized(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
     let (is_array, length) = match text.rsplit_once(' ') {
         _ if text == "an empty array" => (true, 0),
@@ -80,7 +79,8 @@ fn named(text: &str) -> Option<&'static str> {
     NAMED.iter().find(|(_, kinds)| is_meant(kinds)).map(|(words, _)| *words)
 }
 
-/// The integer types. A range is told if it does not depend on the machine and can be read.
+/// The integer types. The range is shown if it does not depend on the machine and is short enough to
+/// read.
 fn integer(text: &str, mismatch: Mismatch) -> Option<Cow<'static, str>> {
     macro_rules! range {
         ($name:expr, $($type:ident)+) => {

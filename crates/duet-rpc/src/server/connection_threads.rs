@@ -1,7 +1,7 @@
 //! Threads for connections, each with a runtime of its own.
 //!
-//! One runtime for all threads would hand its work from one thread to another. Every server would pay
-//! for that in memory, also one that serves stdin and stdout alone.
+//! One runtime for all threads would pass work between threads. Every server would pay for that in
+//! memory, even one that serves only stdin and stdout.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,31 +13,30 @@ use crate::panic_guard;
 use crate::sync::lock;
 use crate::threads;
 
-/// A thread polls this many connections before it looks for new input, so that a client which sends little
-/// does not wait for all that send much.
+/// A thread polls this many connections before it looks for new input. So a client that sends little does
+/// not wait for all that send much.
 const LOOKS_AFTER: u32 = 8;
 
-/// Threads that are started when they are needed, and end when this is shut down.
-pub(super) struct Pool {
+/// Threads that start on demand, and end when this is shut down.
+pub(super) struct ConnectionThreads {
     name: &'static str,
     most: usize,
     workers: Mutex<Vec<Worker>>,
 }
 
-/// A thread, and what it works on.
+/// A thread and its runtime.
 struct Worker {
     runtime: Handle,
-    /// It ends when this is dropped.
+    /// The thread ends when this is dropped.
     _life: oneshot::Sender<()>,
 }
 
-impl Pool {
+impl ConnectionThreads {
     pub(super) fn new(name: &'static str, most: usize) -> Self {
-        Pool { name, most, workers: Mutex::default() }
+        ConnectionThreads { name, most, workers: Mutex::default() }
     }
 
-    /// A thread that has nothing to do, or if there is none and no more may be started, the one that
-    /// has the least.
+    /// Returns an idle thread, or a new one, or, at the maximum, the thread with the fewest connections.
     pub(super) fn find(&self) -> Option<Handle> {
         let mut workers = lock(&self.workers);
         let least = workers.iter().min_by_key(|worker| worker.tasks());
@@ -46,14 +45,14 @@ impl Pool {
         if is_enough {
             return least;
         }
-        // Without a further thread the others have to do.
+        // Without another thread the others have to do.
         let Ok(worker) = Worker::start(self.name) else { return least };
         let runtime = worker.runtime.clone();
         workers.push(worker);
         Some(runtime)
     }
 
-    /// Lets the threads go. One that a handler blocks is not waited for.
+    /// Lets the threads end. It does not wait for a thread that a handler blocks.
     pub(super) fn shut_down(&self) {
         lock(&self.workers).clear();
     }
@@ -61,15 +60,15 @@ impl Pool {
 
 impl Worker {
     fn start(name: &str) -> io::Result<Worker> {
-        // It panics where it should fail, if there are too many open files for it.
+        // With too many open files, tokio panics instead of failing.
         let mut builder = Builder::new_current_thread();
         builder.enable_all().event_interval(LOOKS_AFTER).global_queue_interval(LOOKS_AFTER);
         let runtime = panic_guard::catch(|| builder.build());
         let runtime = runtime.map_err(io::Error::other)??;
         let (life, end) = oneshot::channel();
         let handle = runtime.handle().clone();
-        // Handed over, and not moved into the thread: without one it must be ended here, and one that is
-        // merely dropped inside another panics.
+        // Shared, and not moved into the thread: if the thread does not start, the runtime must be shut
+        // down here, because dropping it inside another runtime panics.
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let take = |runtime: &Mutex<Option<Runtime>>| lock(runtime).take();
         let handed_over = Arc::clone(&runtime);
@@ -87,7 +86,7 @@ impl Worker {
         Ok(Worker { runtime: handle, _life: life })
     }
 
-    /// How many connections it has.
+    /// The number of its connections.
     fn tasks(&self) -> usize {
         self.runtime.metrics().num_alive_tasks()
     }
@@ -102,11 +101,11 @@ mod tests {
 
     use tokio::runtime::Builder;
 
-    use super::Pool;
+    use super::ConnectionThreads;
 
     #[test]
     fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
-        let threads = Pool::new("test", 3);
+        let threads = ConnectionThreads::new("test", 3);
         let (tell, told) = channel();
         let mut releases = Vec::new();
         for number in 0..5 {
@@ -115,7 +114,7 @@ mod tests {
             releases.push(release);
             threads.find().expect("a thread").spawn(async move {
                 tell.send((number, thread::current().id())).expect("somebody listens");
-                // Blocks its thread until the test is done.
+                // Blocks its thread until the test ends.
                 let _ = released.recv();
             });
         }
@@ -131,14 +130,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_idle_is_used_again() {
-        let threads = Pool::new("test", 100);
+        let threads = ConnectionThreads::new("test", 100);
         let here = Builder::new_current_thread().build().expect("a runtime");
         let mut ids = HashSet::new();
         for _ in 0..100 {
             let done = threads.find().expect("a thread").spawn(async { thread::current().id() });
             ids.insert(here.block_on(done).expect("it is done"));
         }
-        // That a task is gone may show a moment after it was done.
+        // The metrics may show the end of a task with a delay.
         assert!(ids.len() < 50, "{} threads", ids.len());
     }
 }

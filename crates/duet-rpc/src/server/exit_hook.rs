@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::panic_guard;
 use crate::threads;
 
-pub(super) type LastAct = Arc<dyn Fn() + Send + Sync>;
+pub(super) type ExitHook = Arc<dyn Fn() + Send + Sync>;
 
-/// The same act, which does nothing the second time: the watchdog may come while it is being done.
-pub(super) fn once(act: LastAct) -> LastAct {
+/// Wraps a hook so that it runs once: the watchdog may fire while it runs.
+pub(super) fn once(act: ExitHook) -> ExitHook {
     let is_done = AtomicBool::new(false);
     Arc::new(move || {
         if !is_done.swap(true, Ordering::AcqRel) {
@@ -19,9 +19,9 @@ pub(super) fn once(act: LastAct) -> LastAct {
     })
 }
 
-/// Does something on a thread of its own, and goes on when it is done or the time is over. Without a thread
-/// it cannot be done in a bounded time: then this is `false`, and nothing is done.
-pub(super) fn run_within(time: Duration, act: LastAct) -> bool {
+/// Runs a hook on a thread of its own, and waits until it is done or the time is over. Without a thread
+/// there is no bounded time: then this returns `false` and runs nothing.
+pub(super) fn run_within(time: Duration, act: ExitHook) -> bool {
     let (done, is_done) = mpsc::channel();
     let run = move || {
         let _ = panic_guard::catch(|| act());

@@ -1,17 +1,17 @@
 //! Server on sockets.
 //!
-//! The runtime of the main thread accepts; each connection is served, for all its life, by one of as
-//! many threads as there are processors, the one that has the least to do. A thread has a runtime of its
-//! own, so nothing is handed from one to another, and a connection costs the same whether there is one
-//! or thousands (S4).
+//! The runtime of the main thread accepts. There are as many threads as processors, and one of them, the
+//! one with the fewest connections, serves a connection for all its life. Each thread has a runtime of
+//! its own, so no work passes between threads, and a connection costs the same whether there is one or
+//! thousands (S4).
 
 use std::sync::Arc;
 use std::thread;
 
 use rustix::process::{Resource, Rlimit};
 
-use super::connection_threads::Pool;
-use super::shutdown::Watch;
+use super::connection_threads::ConnectionThreads;
+use super::shutdown::ShutdownWatch;
 use super::watchdog::CountsFrom;
 use super::{Server, cannot_start, watch_parent};
 use crate::connection::closing::FORCED_EXIT;
@@ -21,19 +21,19 @@ use crate::net::{Address, Hub, Listener, MOST_CONNECTIONS, descriptor_limit};
 use crate::panic_guard;
 use crate::stdio::set_stdio_aside;
 
-/// How many descriptors a thread with a runtime needs, and how many all the rest.
+/// Descriptors that a thread with a runtime needs, and descriptors for everything else.
 const PER_THREAD: usize = 4;
 const RESERVE: usize = 32;
 
 impl Server {
     pub(super) async fn run_listening(
         self,
-        watch: &Watch,
+        watch: &ShutdownWatch,
         workers: Option<Arc<WorkerPool>>,
     ) -> Result<(), Error> {
         let _stdout = set_stdio_aside().map_err(cannot_start)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let pool = Arc::new(Pool::new("duet-rpc connections", processors));
+        let pool = Arc::new(ConnectionThreads::new("duet-rpc connections", processors));
         let wanted = self.hub.most;
         let limit = wanted.unwrap_or(MOST_CONNECTIONS).min(possible_connections(processors));
         let threads = Arc::clone(&pool);
@@ -50,7 +50,7 @@ impl Server {
             panic_guard::catch(|| tell(&addresses))?;
         }
         if wanted.is_some_and(|wanted| limit < wanted) {
-            tracing::warn!(limit, "fewer connections than asked for, as so few files may be open");
+            tracing::warn!(limit, "connection limit lowered: too few files may be open");
         }
         let serve = |listener| {
             let stops = StopOnDrop(hub.clone());
@@ -63,30 +63,31 @@ impl Server {
         let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
         hub.stopping().await;
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
-        watch.calls.log();
+        watch.triggers.log();
         let mut ended = Ok(());
-        // Who has stopped to listen removes its socket's file.
+        // A listener removes its socket's file when it stops.
         for listener in serving {
             ended = ended.and(listener.await);
         }
         hub.stop().await;
         pool.shut_down();
         ended.map_err(|failure| {
-            tracing::error!("a listener broke");
+            tracing::error!("listener failed");
             Error::new(ErrorKind::Panic).caused_by(failure)
         })
     }
 }
 
-/// The most connections that there are descriptors for: one that cannot be accepted could not even be told so.
+/// The number of connections that there are descriptors for: a connection that cannot be accepted cannot be
+/// refused with a reason either.
 fn possible_connections(processors: usize) -> usize {
     let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
     let descriptors = descriptors();
-    // If there are only few, connections have to do with fewer threads.
+    // With few descriptors, connections share fewer threads.
     descriptors.saturating_sub(reserve).max(descriptors / 2).max(1)
 }
 
-/// A server that does not listen any more at one of its addresses, for whatever reason, is to end.
+/// Stops the server when one of its listeners stops, for whatever reason.
 struct StopOnDrop(Hub);
 
 impl Drop for StopOnDrop {
@@ -95,8 +96,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// How many files may be open, after that was made as many as may be: what a shell allows is meant for
-/// programs that wait for whichever descriptor, which this one does not.
+/// Raises the limit of open files as far as allowed, and returns it. A shell's default is meant for
+/// programs that use `select`, which this one does not.
 fn descriptors() -> usize {
     let before = rustix::process::getrlimit(Resource::Nofile);
     descriptor_limit::note_raised(before);

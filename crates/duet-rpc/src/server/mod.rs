@@ -1,14 +1,14 @@
 //! Server: serves a router on stdin and stdout (L3–L7, L9) or on sockets, until the input ends, a signal comes or
 //! a handler shuts it down, and always exits in time.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `mod` | the server, from its start to its end |
-//! | `shutdown` | what asks it to end, and the watchdog that sees to it |
-//! | `watched_stdio` | stdin and stdout, with the watchdog told of what happens on them |
-//! | `listening` | the same life with many connections instead |
+//! | `shutdown` | the triggers that ask it to end, and the watchdog that enforces the end |
+//! | `watched_stdio` | stdin and stdout that report to the watchdog |
+//! | `listening` | the server on sockets, with many connections |
 //! | `connection_threads` | threads for connections |
-//! | `exit_hook` | what is to be done before the exit, in a bounded time |
+//! | `exit_hook` | the hook that runs before the exit, in a bounded time |
 
 mod connection_threads;
 mod exit_hook;
@@ -38,25 +38,24 @@ use crate::router::Router;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
 use crate::threads;
-use exit_hook::{LastAct, once, run_within};
-use shutdown::Watch;
+use exit_hook::{ExitHook, once, run_within};
+use shutdown::ShutdownWatch;
 use watchdog::CountsFrom;
 pub use watchdog::{Parent, is_ignored as is_signal_ignored};
-use watched_stdio::Watched;
+use watched_stdio::WatchedStdio;
 
 const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their thread, so they cannot run \
     inside a current-thread tokio runtime; call them from a plain `fn main`, after `block_on` of what \
     has to be done before, or use `#[tokio::main]` without a flavor";
 
-/// Serves a router on stdin and stdout until the process is to end; return what it returns from
-/// `main`.
+/// Serves a router on stdin and stdout until the process has to end. Return its exit code from `main`.
 ///
-/// It ends when stdin does, when SIGINT, SIGTERM or SIGHUP comes, when a method comes that was
-/// registered with [`Router::shutdown_method`], and when a handler calls
-/// [`Context::shut_down`](crate::Context::shut_down): what runs is finished and answered, and the
-/// process ends within 2 s, also if stdin stays open, nobody reads stdout, or a handler blocks or
-/// spins. What anything prints goes to stderr, so that stdout carries messages alone. The specification has
-/// [the rules](crate::proto::specification#5-life-of-the-daemon).
+/// It ends when stdin ends, on SIGINT, SIGTERM or SIGHUP, on a method that was registered with
+/// [`Router::shutdown_method`], and when a handler calls
+/// [`Context::shut_down`](crate::Context::shut_down). Running handlers finish and are answered. The
+/// process ends within 2 s, even if stdin stays open, nobody reads stdout, or a handler blocks or spins.
+/// Output of `println!` and the like goes to stderr, so that stdout carries messages alone. The
+/// specification has [the rules](crate::proto::specification#5-life-of-the-daemon).
 ///
 /// Call it from a plain `fn main`; see [`Server::run`] about calling it inside a runtime.
 ///
@@ -80,38 +79,38 @@ pub fn serve(profile: Profile, router: Router) -> ExitCode {
     }
 }
 
-/// A server on stdin and stdout, or for all who connect, with more to be set than [`serve`] has.
+/// A server on stdin and stdout or on sockets, with more settings than [`serve`].
 ///
-/// # What changes for the whole process
+/// # Changes to the whole process
 ///
-/// [`run`](Server::run), and so [`serve`], is meant to be the last thing that a process does:
+/// [`run`](Server::run), and so [`serve`], is meant to be the last call of a process:
 ///
-/// - The panic hook is replaced for good. A panic in a handler is no longer printed, because its
-///   message may hold anything; it is logged with its place. Every other panic goes to the hook that
-///   was there before. A hook that is set later replaces this one.
-/// - SIGINT, SIGTERM and SIGHUP are received, unless they were ignored at the start (Linux), and
-///   SIGXFSZ no longer ends the process. None of them has its default effect again afterwards.
+/// - It replaces the panic hook. A panic in a handler is no longer printed, because its message may quote
+///   anything; it is logged with its source location. Every other panic goes to the previous hook. A hook that
+///   is set later replaces this one.
+/// - It receives SIGINT, SIGTERM and SIGHUP, unless they were ignored at the start (Linux), and SIGXFSZ no
+///   longer ends the process. None of them has its default effect again afterwards.
 /// - Descriptor 0 reads as empty, and descriptor 1 points to stderr.
-/// - With [`listen`](Server::listen), the soft limit of open files (`RLIMIT_NOFILE`) is raised to the
-///   hard one. A program that is started inherits that; [`Child`](crate::transport::Child) gives its
-///   program the limit of before (Linux).
-/// - When it returns, every [`Child`](crate::transport::Child) is killed, and the process is ended by
-///   force within 2 s.
+/// - With [`listen`](Server::listen), it raises the soft limit of open files (`RLIMIT_NOFILE`) to the hard
+///   one. Started programs inherit that; [`Child`](crate::transport::Child) gives its program the previous
+///   limit (Linux).
+/// - When it returns, it has killed every [`Child`](crate::transport::Child), and the process is ended by force
+///   within 2 s.
 pub struct Server {
     /// The settings of all connections, even of the one on stdin and stdout.
     hub: HubBuilder,
     listeners: Vec<Listener>,
     on_listening: Option<OnListening>,
     threads: usize,
-    /// The process to end with, or that there is none to be seen.
+    /// The process to end with; `Some(None)` if there is none to watch.
     parent: Option<Option<Parent>>,
-    before_exit: Option<LastAct>,
+    before_exit: Option<ExitHook>,
 }
 
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
 impl Server {
-    /// Begins a server: set what it needs, then [`run`](Server::run) it.
+    /// Begins a server. Set its options, then [`run`](Server::run) it.
     pub fn new() -> Self {
         Server {
             hub: Hub::builder(),
@@ -137,15 +136,15 @@ impl Server {
         self
     }
 
-    /// Serves those who connect here, and not stdin and stdout. It can be said of several. A signal
-    /// ends the server then; what shuts down, or the end of a client, ends one connection.
+    /// Serves connections to this listener instead of stdin and stdout. It may be called several times. A
+    /// signal then ends the server; a shutdown method, or a client that closes, ends one connection.
     #[must_use]
     pub fn listen(mut self, listener: Listener) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// How many connections there may be at the same time; see
+    /// Maximum number of connections at the same time; see
     /// [`HubBuilder::max_connections`](crate::HubBuilder::max_connections).
     #[must_use]
     pub fn max_connections(mut self, most: usize) -> Self {
@@ -161,7 +160,7 @@ impl Server {
         self
     }
 
-    /// Serves this router to those who can be answered but not called; see
+    /// Serves this router to clients that can be answered but not called; see
     /// [`HubBuilder::one_way`](crate::HubBuilder::one_way).
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
@@ -169,8 +168,8 @@ impl Server {
         self
     }
 
-    /// Called before the first connection is accepted, if there are listeners, with where they
-    /// listen: to tell those who wait for it. Signals are received by then.
+    /// Called with the addresses of all listeners before the first connection is accepted: to announce
+    /// them. Signals are received by then.
     #[must_use]
     pub fn on_listening(mut self, tell: impl FnOnce(&[Address]) + Send + 'static) -> Self {
         self.on_listening = Some(Box::new(tell));
@@ -178,35 +177,35 @@ impl Server {
     }
 
     /// Maximum number of worker threads for handlers that may block. Default: 32. Threads start on
-    /// demand. With 0, all handlers run on the thread that calls [`run`](Server::run), and one that
-    /// blocks it keeps everything waiting.
+    /// demand. With 0, all handlers run on the thread that calls [`run`](Server::run), and a handler that
+    /// blocks holds up everything.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Ends gracefully when the process that started this one dies, even if some other process
-    /// still holds stdin open. Call it early: a parent that has died before cannot be told from the
-    /// process that takes its place. Whoever starts this one can pass its process id, for
-    /// [`exit_with_process`](Server::exit_with_process), and leave no gap.
+    /// Ends gracefully when the parent process dies, even if another process still holds stdin open. Call
+    /// it early: a parent that died before the call cannot be told from the process that took its place.
+    /// A parent can pass its own process id, for [`exit_with_process`](Server::exit_with_process), and
+    /// leave no gap.
     #[must_use]
     pub fn exit_with_parent(mut self) -> Self {
         self.parent = Some(Parent::find());
         self
     }
 
-    /// Ends gracefully when the process with this id dies, or is dead already: that of the process
-    /// which started this one, or had a wrapper start it.
+    /// Ends gracefully when the process with this id dies, or is dead already: the process that started
+    /// this one, or that had a wrapper start it.
     #[must_use]
     pub fn exit_with_process(mut self, id: u32) -> Self {
         self.parent = Some(Parent::with_id(id));
         self
     }
 
-    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
-    /// handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there is one
-    /// connection, and signals are received by then.
+    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message
+    /// is handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there
+    /// is one connection, and signals are received by then.
     ///
     /// A panic in it closes the connection: a server on stdin and stdout ends with an error, and a server
     /// with listeners serves all other connections. See [`HubBuilder::on_connect`](crate::HubBuilder::on_connect).
@@ -245,19 +244,19 @@ impl Server {
         Peers::of(&self.hub.registry)
     }
 
-    /// Called when all is done, to write out logs and the like. It is given half a second, and
-    /// less if the time is over; what takes longer is cut off. It may be called on any thread.
+    /// Called at the end, to write out logs and the like. It has half a second, and less in a forced
+    /// exit; then it is cut off. It may be called on any thread.
     #[must_use]
-    pub fn before_exit(mut self, last_act: impl Fn() + Send + Sync + 'static) -> Self {
-        self.before_exit = Some(Arc::new(last_act));
+    pub fn before_exit(mut self, exit_hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.before_exit = Some(Arc::new(exit_hook));
         self
     }
 
-    /// Serves until the process is to end. An error is what could not be survived: exit with a
-    /// code other than 0. The process has at most the rest of 1.87 s to exit by itself.
+    /// Serves until the process has to end. On an error, exit with a code other than 0. The process has
+    /// at most the rest of 1.87 s to exit by itself.
     ///
     /// It blocks the calling thread, and has a runtime of its own. Inside a multi-thread runtime
-    /// (`#[tokio::main]`) it works, on a thread of its own. Inside a current-thread runtime it returns an
+    /// (`#[tokio::main]`) it runs on a thread of its own. Inside a current-thread runtime it returns an
     /// error, because all tasks of that runtime would stand still: call it after the runtime's
     /// `block_on`, from a plain `fn main`.
     pub fn run(self) -> Result<(), Error> {
@@ -269,7 +268,7 @@ impl Server {
             let server = threads::builder("duet-rpc server", STACK)
                 .and_then(|thread| thread.spawn_scoped(scope, || self.run_here()))
                 .map_err(cannot_start)?;
-            // A panic is caught inside.
+            // Panics are caught inside.
             server.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Panic)))
         })
     }
@@ -277,9 +276,9 @@ impl Server {
     /// Serves on this thread.
     fn run_here(self) -> Result<(), Error> {
         panic_guard::silence_hook();
-        let last_act = self.before_exit.clone().map(once);
-        let watch = Watch::start(last_act.clone()).map_err(cannot_start)?;
-        // It panics where it should fail, if there are too many open files for it.
+        let exit_hook = self.before_exit.clone().map(once);
+        let watch = ShutdownWatch::start(exit_hook.clone()).map_err(cannot_start)?;
+        // With too many open files, tokio panics instead of failing.
         let runtime = panic_guard::catch(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
@@ -297,25 +296,25 @@ impl Server {
         if let Some(workers) = workers {
             workers.shut_down();
         }
-        // Nor can what it holds be dropped in time.
+        // A blocked handler does not drop its programs in time either.
         at_exit::kill_all(EXIT_HOOK);
         let ended = ended.inspect_err(|panic| {
-            tracing::error!(error = %Logged(panic), "the connection broke");
+            tracing::error!(error = %Logged(panic), "server panicked");
         });
         let ended = ended.and_then(|ended| ended);
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, i32::from(ended.is_err()));
-        if let Some(last_act) = last_act
-            && !run_within(EXIT_HOOK, Arc::clone(&last_act))
+        if let Some(exit_hook) = exit_hook
+            && !run_within(EXIT_HOOK, Arc::clone(&exit_hook))
         {
-            // It is done here then, and the watchdog sees to it that it comes to an end.
-            let _ = panic_guard::catch(|| last_act());
+            // Without a thread it runs here, and the watchdog bounds its time.
+            let _ = panic_guard::catch(|| exit_hook());
         }
         ended
     }
 
     async fn run_inside(
         self,
-        watch: &Watch,
+        watch: &ShutdownWatch,
         workers: Option<Arc<WorkerPool>>,
     ) -> Result<(), Error> {
         let stdio = Stdio::take().map_err(cannot_start)?;
@@ -329,10 +328,10 @@ impl Server {
         if let Some(output) = stdio.duplicate_output() {
             watch.alarm.watch_output(output);
         }
-        // Without further threads, everything runs on this one.
+        // Without worker threads, everything runs on this one.
         let handoff = stdio.handoff().filter(|_| self.threads > 0);
-        let farewell_is_due = Arc::new(AtomicBool::new(false));
-        let transport = Watched::new(stdio, watch, &farewell_is_due);
+        let must_linger = Arc::new(AtomicBool::new(false));
+        let transport = WatchedStdio::new(stdio, watch, &must_linger);
         let HubBuilder { profile, router, on_connect, registry, .. } = self.hub;
         let peer = Peer::builder(transport).profile(profile).router(router).registry(&registry);
         let (peer, mut driver) = peer.build_driver();
@@ -340,13 +339,13 @@ impl Server {
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {
-                // A message that asked for it has a client that reads the answer.
-                farewell_is_due.store(true, Ordering::Relaxed);
+                // The client that asked for it reads the answer.
+                must_linger.store(true, Ordering::Relaxed);
                 tracing::info!("asked to shut down, shutting down gracefully");
             }
             alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
         }));
-        watch.close_on_call(&peer);
+        watch.close_on_trigger(&peer);
         watch_parent(self.parent, watch);
         if let Some(on_connect) = on_connect {
             panic_guard::catch(|| on_connect(&peer))?;
@@ -356,13 +355,13 @@ impl Server {
             Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
             None => driver.await,
         };
-        // With nothing to wait for, the connection may have closed before anybody saw it close.
-        watch.calls.log();
+        // With nothing to wait for, the connection may close before the task sees it.
+        watch.triggers.log();
         judge(&disconnect)?;
-        match watch.calls.is_unread() {
+        match watch.triggers.is_unread() {
             false => Ok(()),
             true => {
-                let cause = "nobody reads stdout any more";
+                let cause = "stdout has no reader";
                 tracing::error!("stdout closed: {cause}");
                 Err(Error::new(ErrorKind::Transport).caused_by(cause))
             }
@@ -376,27 +375,30 @@ impl Default for Server {
     }
 }
 
-fn watch_parent(parent: Option<Option<Parent>>, watch: &Watch) {
+fn watch_parent(parent: Option<Option<Parent>>, watch: &ShutdownWatch) {
     match parent {
         Some(Some(parent)) => watch.alarm.watch_parent(parent),
-        Some(None) => tracing::warn!("there is no parent process to be watched"),
+        Some(None) => tracing::warn!("no parent process to watch"),
         None => {}
     }
 }
 
 fn judge(disconnect: &Disconnect) -> Result<(), Error> {
-    match disconnect.reason() {
-        CloseReason::Closed | CloseReason::RemoteClosed => Ok(()),
-        CloseReason::ReadFailed | CloseReason::WriteFailed | CloseReason::ConnectFailed => {
-            let error = disconnect.to_error();
-            tracing::error!(error = %Logged(&error), "the connection broke");
-            Err(error)
-        }
+    let problem = match disconnect.reason() {
+        CloseReason::Closed | CloseReason::RemoteClosed => return Ok(()),
+        CloseReason::ReadFailed => "cannot read stdin",
+        CloseReason::WriteFailed => "cannot write stdout",
+        CloseReason::ConnectFailed => "connection failed",
+    };
+    match disconnect.failure().and_then(std::error::Error::source) {
+        Some(error) => tracing::error!(%error, "{problem}"),
+        None => tracing::error!("{problem}"),
     }
+    Err(disconnect.to_error())
 }
 
 fn cannot_start(cause: io::Error) -> Error {
-    tracing::error!(%cause, "the server cannot start");
+    tracing::error!(%cause, "cannot start the server");
     Error::new(ErrorKind::Transport).caused_by(cause)
 }
 

@@ -1,4 +1,4 @@
-//! Shutdown: the triggers that ask the process to end, and the watchdog that sees to it.
+//! Shutdown: the triggers that ask the process to end, and the watchdog that enforces the end.
 //!
 //! | trigger | the connection | the forced exit counts from | exit code of a forced exit |
 //! |---|---|---|---|
@@ -15,8 +15,8 @@ use std::thread;
 
 use tokio::sync::Notify;
 
-use super::exit_hook::{LastAct, run_within};
-use super::watchdog::{Alarm, Call, CountsFrom, Watchdog};
+use super::exit_hook::{ExitHook, run_within};
+use super::watchdog::{Alarm, CountsFrom, ShutdownTrigger, Watchdog};
 use crate::connection::closing::{
     FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
 };
@@ -25,107 +25,110 @@ use crate::panic_guard;
 use crate::peer::Peer;
 use crate::threads;
 
-/// Leaves the world as it was found. It must not block, and may be done more than once.
+/// Removes files and restores flags. It must not block, and may run more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;
 
-/// The watchdog, and what it has to do with the connection.
-pub(super) struct Watch {
+/// The watchdog, and its ties to the connection.
+pub(super) struct ShutdownWatch {
     pub(super) alarm: Alarm,
-    pub(super) calls: Arc<Calls>,
+    pub(super) triggers: Arc<Triggers>,
     clean_up: Arc<OnceLock<CleanUp>>,
-    /// Ends with this.
+    /// Dropping this ends the thread.
     _watchdog: Watchdog,
 }
 
-/// What asks the process to end: it may come before there is a connection to close.
+/// The triggers that have come. One may come before there is a connection to close.
 #[derive(Default)]
-pub(super) struct Calls {
-    /// Begins to close what is to be closed.
+pub(super) struct Triggers {
+    /// Begins to close the connection or the hub.
     close: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    /// The first that is not the end of stdin.
-    first: OnceLock<Call>,
+    /// The first trigger other than the end of stdin.
+    first: OnceLock<ShutdownTrigger>,
     is_logged: AtomicBool,
     input_has_ended: AtomicBool,
     end_is_logged: AtomicBool,
-    /// Told when nobody reads stdout any more.
+    /// Notified when stdout has lost its reader.
     output_ended: Notify,
-    /// The connection was closed because of that.
+    /// `true` if the connection was closed because stdout has no reader.
     is_unread: AtomicBool,
 }
 
-impl Calls {
-    /// Logs what has come, each once.
+impl Triggers {
+    /// Logs the triggers that have come, each once.
     pub(super) fn log(&self) {
         if self.input_has_ended.load(Ordering::Relaxed) {
-            log_once(Call::InputEnded, &self.end_is_logged);
+            log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
         }
-        if let Some(call) = self.first.get() {
-            log_once(*call, &self.is_logged);
+        if let Some(trigger) = self.first.get() {
+            log_once(*trigger, &self.is_logged);
         }
     }
 
-    /// Whether the connection was closed because nobody reads stdout.
+    /// Returns `true` if the connection was closed because stdout has no reader.
     pub(super) fn is_unread(&self) -> bool {
         self.is_unread.load(Ordering::Relaxed)
     }
 
     pub(super) fn handle_end(&self) {
         self.input_has_ended.store(true, Ordering::Relaxed);
-        log_once(Call::InputEnded, &self.end_is_logged);
+        log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
     }
 }
 
-fn log_once(call: Call, is_logged: &AtomicBool) {
+fn log_once(trigger: ShutdownTrigger, is_logged: &AtomicBool) {
     if !is_logged.swap(true, Ordering::Relaxed) {
-        tracing::info!("{call}, shutting down gracefully");
+        tracing::info!("{trigger}, shutting down gracefully");
     }
 }
 
-/// The connection logs what has come. If it is stuck, somebody else has to: not the watchdog, as who
-/// writes a log may block.
-fn log_if_stuck(calls: &Arc<Calls>) {
-    let calls = Arc::clone(calls);
+/// Logs the triggers from another thread if the connection is stuck. The watchdog does not log them,
+/// because writing a log may block.
+fn log_if_stuck(triggers: &Arc<Triggers>) {
+    let triggers = Arc::clone(triggers);
     let log = move || {
         thread::sleep(LOG_IF_STUCK);
-        let _ = panic_guard::catch(|| calls.log());
+        let _ = panic_guard::catch(|| triggers.log());
     };
-    // Without a thread it is not told, and no worse.
-    let _ = threads::spawn("duet-rpc last words", log);
+    // Without a thread there is no such record.
+    let _ = threads::spawn("duet-rpc shutdown log", log);
 }
 
-/// Kills the programs that handlers have started and that still run shortly before the process ends
-/// by force. At that moment itself there may be too little time to find all that they started.
+/// Kills the programs that handlers have started and that still run shortly before the forced exit. At
+/// the exit itself there may be too little time to find all of their processes.
 fn end_programs_in_time() {
     let end = || {
         thread::sleep(PROGRAMS_END);
         at_exit::kill_all(FORCED_EXIT - PROGRAMS_END);
     };
-    // Without a thread, what can be found in a moment is killed at the end.
+    // Without a thread, the forced exit kills only the processes that it finds in a moment.
     let _ = threads::spawn("duet-rpc programs", end);
 }
 
-impl Watch {
-    pub(super) fn start(last_act: Option<LastAct>) -> io::Result<Self> {
-        let (calls, clean_up) = (Arc::<Calls>::default(), Arc::<OnceLock<CleanUp>>::default());
-        let (heard, to_clean_up) = (Arc::clone(&calls), Arc::clone(&clean_up));
-        let on_call = move |call, alarm: &Alarm| {
-            let is_new = match call {
-                // What came before it is worked on; the connection will see it for itself.
-                Call::InputEnded => {
+impl ShutdownWatch {
+    pub(super) fn start(exit_hook: Option<ExitHook>) -> io::Result<Self> {
+        let (triggers, clean_up) =
+            (Arc::<Triggers>::default(), Arc::<OnceLock<CleanUp>>::default());
+        let (heard, to_clean_up) = (Arc::clone(&triggers), Arc::clone(&clean_up));
+        let on_trigger = move |trigger, alarm: &Alarm| {
+            let is_new = match trigger {
+                // Earlier messages are still handled. The connection sees the end itself.
+                ShutdownTrigger::InputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
                     !heard.input_has_ended.swap(true, Ordering::Relaxed)
                 }
-                // A client that exits closes both, and its stdin counts.
-                Call::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => false,
-                Call::OutputEnded => {
+                // A client that exits closes both, and then the end of stdin counts.
+                ShutdownTrigger::OutputEnded if heard.input_has_ended.load(Ordering::Relaxed) => {
+                    false
+                }
+                ShutdownTrigger::OutputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 1);
                     heard.output_ended.notify_one();
                     false
                 }
-                Call::Signal(_) | Call::ParentEnded => {
+                ShutdownTrigger::Signal(_) | ShutdownTrigger::ParentEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
                     end_programs_in_time();
-                    let is_new = heard.first.set(call).is_ok();
+                    let is_new = heard.first.set(trigger).is_ok();
                     if let Some(close) = heard.close.get() {
                         close();
                     }
@@ -136,51 +139,51 @@ impl Watch {
                 log_if_stuck(&heard);
             }
         };
-        let last_rites = move || {
+        let before_forced_exit = move || {
             if let Some(clean_up) = to_clean_up.get() {
                 clean_up();
             }
             run_within(LAST_MOMENT, Arc::new(|| at_exit::kill_all(LAST_MOMENT)));
             at_exit::kill_groups();
-            if let Some(last_act) = &last_act {
-                run_within(LAST_MOMENT, Arc::clone(last_act));
+            if let Some(exit_hook) = &exit_hook {
+                run_within(LAST_MOMENT, Arc::clone(exit_hook));
             }
         };
-        let watchdog = Watchdog::start(Box::new(on_call), Box::new(last_rites))?;
-        Ok(Watch { alarm: watchdog.alarm(), calls, clean_up, _watchdog: watchdog })
+        let watchdog = Watchdog::start(Box::new(on_trigger), Box::new(before_forced_exit))?;
+        Ok(ShutdownWatch { alarm: watchdog.alarm(), triggers, clean_up, _watchdog: watchdog })
     }
 
-    /// Has this done before the process is ended by force.
+    /// Sets the clean-up that runs before a forced exit.
     pub(super) fn clean_up_with(&self, clean_up: impl Fn() + Send + Sync + 'static) {
         let _ = self.clean_up.set(Box::new(clean_up));
     }
 
-    /// Has this done when a call comes, or now if one has come already.
+    /// Sets the action for a trigger. It runs now if a trigger has come already.
     pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
-        let _ = self.calls.close.set(Box::new(close));
-        if self.calls.first.get().is_some()
-            && let Some(close) = self.calls.close.get()
+        let _ = self.triggers.close.set(Box::new(close));
+        if self.triggers.first.get().is_some()
+            && let Some(close) = self.triggers.close.get()
         {
             close();
         }
     }
 
-    pub(super) fn close_on_call(&self, peer: &Peer) {
+    pub(super) fn close_on_trigger(&self, peer: &Peer) {
         let to_close = peer.clone();
         self.close_with(move || to_close.begin_close(None));
-        let (calls, mut state) = (Arc::clone(&self.calls), peer.watch());
+        let (triggers, mut state) = (Arc::clone(&self.triggers), peer.watch());
         tokio::spawn(async move {
-            // Whatever closes the connection shows in its state.
+            // Every close shows in the state, whatever its cause.
             let _ = state.wait_for(|state| !state.is_open()).await;
-            calls.log();
+            triggers.log();
         });
-        let (calls, to_close) = (Arc::clone(&self.calls), peer.clone());
+        let (triggers, to_close) = (Arc::clone(&self.triggers), peer.clone());
         tokio::spawn(async move {
-            calls.output_ended.notified().await;
-            // Which end a client closes first, when it exits, is chance.
+            triggers.output_ended.notified().await;
+            // A client that exits may close either end first.
             tokio::time::sleep(STDIN_FOLLOWS).await;
-            if !calls.input_has_ended.load(Ordering::Relaxed) {
-                calls.is_unread.store(true, Ordering::Relaxed);
+            if !triggers.input_has_ended.load(Ordering::Relaxed) {
+                triggers.is_unread.store(true, Ordering::Relaxed);
                 to_close.begin_close(None);
             }
         });

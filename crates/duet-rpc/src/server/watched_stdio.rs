@@ -1,4 +1,4 @@
-//! Stdin and stdout of a server, which tell the watchdog of what happens on them.
+//! Stdin and stdout of a server. They report reads, writes and their end to the watchdog.
 
 use std::io;
 use std::pin::Pin;
@@ -8,30 +8,30 @@ use std::task::{Context, Poll};
 
 use tokio::time::Sleep;
 
-use super::shutdown::{Calls, Watch};
+use super::shutdown::{ShutdownWatch, Triggers};
 use super::watchdog::{Alarm, CountsFrom};
 use crate::connection::closing::{FORCED_EXIT, LINGER};
 use crate::stdio::Stdio;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
-/// Stdin and stdout, with the watchdog told of what happens on them.
-pub(super) struct Watched {
+/// Stdin and stdout that report to the watchdog.
+pub(super) struct WatchedStdio {
     stdio: Stdio,
     alarm: Alarm,
-    calls: Arc<Calls>,
-    /// Whether the client is to be given a moment to read the last answer.
-    farewell_is_due: Arc<AtomicBool>,
+    triggers: Arc<Triggers>,
+    /// `true` if the client gets a moment to read the last answer.
+    must_linger: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
 }
 
-impl Watched {
-    pub(super) fn new(stdio: Stdio, watch: &Watch, farewell_is_due: &Arc<AtomicBool>) -> Self {
-        Watched {
+impl WatchedStdio {
+    pub(super) fn new(stdio: Stdio, watch: &ShutdownWatch, must_linger: &Arc<AtomicBool>) -> Self {
+        WatchedStdio {
             stdio,
             alarm: watch.alarm.clone(),
-            calls: Arc::clone(&watch.calls),
-            farewell_is_due: Arc::clone(farewell_is_due),
+            triggers: Arc::clone(&watch.triggers),
+            must_linger: Arc::clone(must_linger),
             linger: None,
             has_ended: false,
         }
@@ -40,12 +40,12 @@ impl Watched {
     fn handle_end(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
-            self.calls.handle_end();
+            self.triggers.handle_end();
         }
     }
 }
 
-impl Transport for Watched {
+impl Transport for WatchedStdio {
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -76,14 +76,14 @@ impl Transport for Watched {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        if self.farewell_is_due.load(Ordering::Relaxed) && !self.has_ended {
+        if self.must_linger.load(Ordering::Relaxed) && !self.has_ended {
             let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
             let is_over = linger.as_mut().poll(cx).is_ready();
             if !is_over && self.stdio.poll_remote_closed(cx).is_pending() {
                 return Poll::Pending;
             }
         }
-        // Its end is the end of this process for whoever reads it.
+        // The reader takes the end of stdout for the end of this process.
         self.alarm.forget_output();
         self.stdio.poll_close(cx)
     }

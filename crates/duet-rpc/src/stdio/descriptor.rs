@@ -10,20 +10,19 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
 
-/// How much a pipe should hold for large messages, so that one passes in few turns. For small ones
-/// the system's own choice is better: they stay in the processor's cache.
+/// The capacity that a pipe should have for large messages, so that one passes in few turns. For small
+/// ones the system's own choice is better: they stay in the processor's cache.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PIPE_BYTES: usize = 1024 * 1024;
 
-/// A message of which so much waits on one side of a pipe is a large one.
+/// A message is large if this many of its bytes wait on one side of a pipe.
 const LARGE: usize = 32 * 1024;
 
-/// How much is written at once to a terminal, whose write returns only when all of it has been taken: with
-/// more, a slow reader's progress would not show (L5).
+/// The bytes of one write to a terminal, which returns only when all of them have been taken: with more,
+/// a slow reader's progress would not show (L5).
 const TERMINAL_BYTES: usize = 1024;
 
-/// Bytes that were sent to one who is gone are an error of that call, and not a signal that ends
-/// the process.
+/// Sending to a closed socket is an error of that call, and not a signal that ends the process.
 #[cfg(not(target_vendor = "apple"))]
 const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 #[cfg(target_vendor = "apple")]
@@ -32,24 +31,24 @@ const SEND: SendFlags = SendFlags::DONTWAIT;
 #[derive(Debug)]
 pub(super) struct Descriptor {
     fd: OwnedFd,
-    kind: Kind,
-    /// Whether what was written at once is read at once: then a short read does not mean that
-    /// all has been read.
+    kind: DescriptorKind,
+    /// `true` if the bytes of one write arrive in one read: then a short read does not mean that
+    /// everything has been read.
     has_packets: bool,
-    /// Whether it must be made blocking again for those who share it.
+    /// `true` if the descriptor must be made blocking again for the processes that share it.
     was_blocking: bool,
-    /// How many bytes are worth giving to one write.
+    /// The bytes that are worth giving to one write.
     most_at_once: usize,
-    /// Whether it was made to hold more, as far as that is allowed.
+    /// `true` if its capacity was raised, as far as that is allowed.
     is_wide: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DescriptorKind {
     Pipe,
     Socket,
-    /// A file, a terminal, a directory: whatever cannot be waited for, or not without changing
-    /// it for others.
+    /// A file, a terminal, a directory: everything that cannot be waited for, or not without changing it
+    /// for others.
     Other,
 }
 
@@ -61,10 +60,10 @@ impl Descriptor {
             FileType::Socket => {
                 let has_packets = rustix::net::sockopt::socket_type(&fd)? != SocketType::STREAM;
                 let most_at_once = usize::MAX;
-                // Each call says for itself that it must not wait.
+                // Each call is non-blocking by its own flag.
                 Ok(Descriptor {
                     fd,
-                    kind: Kind::Socket,
+                    kind: DescriptorKind::Socket,
                     has_packets,
                     was_blocking: false,
                     most_at_once,
@@ -75,12 +74,12 @@ impl Descriptor {
         }
     }
 
-    /// One that only a thread can drive.
+    /// A descriptor that only a thread can drive.
     pub(super) fn of_unknown_kind(fd: OwnedFd) -> Self {
         let most_at_once = if fd.is_terminal() { TERMINAL_BYTES } else { usize::MAX };
         Descriptor {
             fd,
-            kind: Kind::Other,
+            kind: DescriptorKind::Other,
             has_packets: true,
             was_blocking: false,
             most_at_once,
@@ -95,7 +94,7 @@ impl Descriptor {
         if let Some(fd) = reopen(&fd, flags) {
             return Ok(Descriptor {
                 fd,
-                kind: Kind::Pipe,
+                kind: DescriptorKind::Pipe,
                 has_packets,
                 was_blocking: false,
                 most_at_once,
@@ -107,13 +106,20 @@ impl Descriptor {
             rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
         }
         let is_wide = AtomicBool::new(false);
-        Ok(Descriptor { fd, kind: Kind::Pipe, has_packets, was_blocking, most_at_once, is_wide })
+        Ok(Descriptor {
+            fd,
+            kind: DescriptorKind::Pipe,
+            has_packets,
+            was_blocking,
+            most_at_once,
+            is_wide,
+        })
     }
 
-    /// So many bytes of one message wait on one side of it. If that is much, it is made to hold more;
-    /// `true` if that was done now.
+    /// Notes that this many bytes of one message wait on one side of it. If they are many, it raises the
+    /// capacity; returns `true` if it did so now.
     pub(super) fn note_waiting(&self, bytes: usize) -> bool {
-        let is_large = bytes >= LARGE && self.kind == Kind::Pipe;
+        let is_large = bytes >= LARGE && self.kind == DescriptorKind::Pipe;
         let widens = is_large && !self.is_wide.swap(true, Ordering::Relaxed);
         if widens {
             enlarge(&self.fd);
@@ -121,89 +127,92 @@ impl Descriptor {
         widens
     }
 
-    /// Whether the runtime can wait for it, and no call waits by itself.
+    /// Returns `true` if the runtime can wait for it, and no call blocks.
     pub(super) fn can_be_polled(&self) -> bool {
-        self.kind != Kind::Other
+        self.kind != DescriptorKind::Other
     }
 
-    /// Whether it is a terminal, or was one: one whose other side is gone does not say so any more.
+    /// Returns `true` if it is or was a terminal. A terminal whose other side is gone no longer says that
+    /// it is one.
     pub(super) fn is_terminal(&self) -> bool {
         rustix::fs::fstat(&self.fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
     }
 
-    /// Whether a read that did not fill its room has read all that there was, and a write that
-    /// took less than it was given has filled all the room there was. It spares the call that
-    /// would only say so.
+    /// Returns `true` if a short read has read everything, and a short write has filled all room. That
+    /// saves the call that would only confirm it.
     pub(super) fn short_means_done(&self) -> bool {
         !self.has_packets
     }
 
-    /// Appends to the space, up to its capacity, what is there to be read.
+    /// Appends the bytes that are there to be read, up to the capacity of `space`.
     pub(super) fn read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
-            Kind::Socket => {
+            DescriptorKind::Socket => {
                 let received =
                     rustix::net::recv(&self.fd, spare_capacity(space), RecvFlags::DONTWAIT);
                 received.map(|(_, count)| count)
             }
-            Kind::Pipe | Kind::Other => rustix::io::read(&self.fd, spare_capacity(space)),
+            DescriptorKind::Pipe | DescriptorKind::Other => {
+                rustix::io::read(&self.fd, spare_capacity(space))
+            }
         })
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as many bytes as there is room for.
     pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
-            Kind::Socket => rustix::net::send(&self.fd, bytes, SEND),
-            Kind::Pipe | Kind::Other => rustix::io::write(&self.fd, bytes),
+            DescriptorKind::Socket => rustix::net::send(&self.fd, bytes, SEND),
+            DescriptorKind::Pipe | DescriptorKind::Other => rustix::io::write(&self.fd, bytes),
         })
     }
 
-    /// The beginning of these bytes that is worth giving to one write.
+    /// The part of these bytes that is worth giving to one write.
     pub(super) fn piece<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         bytes.get(..self.most_at_once).unwrap_or(bytes)
     }
 
-    /// How many bytes have been written that nobody has read yet, where that can be known.
+    /// The bytes that were written and not read yet, if the system can tell.
     pub(super) fn unread(&self) -> Option<u64> {
         match self.kind {
-            Kind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
-            // There it would be what we have not read ourselves.
-            Kind::Socket | Kind::Other => None,
+            DescriptorKind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
+            // For a socket this would be the bytes that we have not read ourselves.
+            DescriptorKind::Socket | DescriptorKind::Other => None,
         }
     }
 
-    /// A descriptor of the same input in which a thread can wait, if there is one that nobody else
-    /// sees a change of.
+    /// A descriptor of the same input in which a thread can block, if that changes nothing for other
+    /// processes.
     pub(super) fn to_wait_in(&self) -> Option<OwnedFd> {
         if self.has_packets || self.was_blocking {
             return None;
         }
         match self.kind {
-            Kind::Pipe => {
-                // Without the flag, to open it would wait for somebody who writes.
+            DescriptorKind::Pipe => {
+                // Without the flag, opening it would wait for a writer.
                 let flags = rustix::fs::fcntl_getfl(&self.fd).ok()?;
                 let fd = reopen(&self.fd, flags)?;
                 rustix::fs::fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)).ok()?;
                 Some(fd)
             }
-            // One that somebody has made non-blocking is found out when it is read.
-            Kind::Socket => self.fd.try_clone().ok(),
-            Kind::Other => None,
+            // A socket that another process has made non-blocking shows when it is read.
+            DescriptorKind::Socket => self.fd.try_clone().ok(),
+            DescriptorKind::Other => None,
         }
     }
 
-    /// Reads, and waits if there is nothing, on a thread that may wait.
+    /// Reads, and waits for bytes, on a thread that may block.
     pub(super) fn wait_and_read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
         self.wait_while_blocked(PollFlags::IN, || self.read(space))
     }
 
-    /// Writes, and waits if there is no room, on a thread that may wait.
+    /// Writes, and waits for room, on a thread that may block.
     pub(super) fn wait_and_write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         self.wait_while_blocked(PollFlags::OUT, || self.write(bytes))
     }
 
-    /// A terminal is shared, and another process may have made it non-blocking.
+    /// Repeats a call that would block. A terminal is shared, and another process may have made it
+    /// non-blocking.
     fn wait_while_blocked(
         &self,
         events: PollFlags,
@@ -219,11 +228,11 @@ impl Descriptor {
         }
     }
 
-    /// Puts the flags back as they were found.
+    /// Restores the flags.
     pub(super) fn put_back(&self) {
         if self.was_blocking {
-            // The other flags may have been changed by others since: they are theirs. If it
-            // fails, the descriptor is of no use to anybody else either.
+            // The other flags may have been changed by other processes since: they are theirs. If this
+            // fails, the descriptor is of no use to them either.
             let flags = rustix::fs::fcntl_getfl(&self.fd);
             let _ = flags.and_then(|flags| {
                 rustix::fs::fcntl_setfl(&self.fd, flags.difference(OFlags::NONBLOCK))
@@ -250,12 +259,11 @@ impl AsFd for Descriptor {
     }
 }
 
-/// Opens the same pipe a second time, to be non-blocking here and as it was for everybody else.
-/// It is not possible everywhere: not without `/proc`, not if the pipe is another user's, and not
-/// to write into a named one that nobody reads.
+/// Opens the same pipe a second time, to be non-blocking here and unchanged for everybody else. That
+/// fails without `/proc`, for a pipe of another user, and for writing to a named pipe that nobody reads.
 ///
-/// The access stays what it was. One who has opened a named pipe to read *and* write means it to
-/// outlive its writers.
+/// The access mode stays the same. A process that has opened a named pipe for reading *and* writing wants
+/// it to outlive its writers.
 fn reopen(fd: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
     if cfg!(not(any(target_os = "linux", target_os = "android"))) {
         // Elsewhere such a path is only another name for the same open descriptor.
@@ -266,10 +274,10 @@ fn reopen(fd: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
     rustix::fs::open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
-/// Lets the pipe hold more, if that is allowed.
+/// Raises the capacity of the pipe, if that is allowed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn enlarge(fd: &OwnedFd) {
-    // One that holds more already must not be made smaller.
+    // A larger pipe must not be made smaller.
     if rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|bytes| bytes < PIPE_BYTES) {
         let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE_BYTES);
     }
@@ -278,7 +286,7 @@ fn enlarge(fd: &OwnedFd) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn enlarge(_: &OwnedFd) {}
 
-/// Whether this is a pipe in what Linux calls packet mode.
+/// Returns `true` if this is a pipe in what Linux calls packet mode.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_packets(flags: OFlags) -> bool {
     flags.contains(OFlags::DIRECT)

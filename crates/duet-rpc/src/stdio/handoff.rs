@@ -1,9 +1,9 @@
 //! Hand-off of stdin between the runtime and a thread that waits in `read` itself.
 //!
-//! A runtime asks the system what is ready, and reads then. That is one call more than a round trip needs,
-//! and a walk through the runtime besides; together they cost about as much as all the rest. So while
-//! handlers are ready immediately, a thread waits in `read` and polls the driver from there: it reads,
-//! handles and writes, with no other thread woken.
+//! A runtime asks the system which descriptors are ready, and then reads. That is one system call more
+//! than a round trip needs, plus the way through the runtime; together they cost about as much as all the
+//! rest. So while handlers are ready immediately, a thread waits in `read` and polls the driver from
+//! there: it reads, handles and writes without waking another thread.
 //!
 //! ```text
 //!                     idle after messages, often enough in a row
@@ -12,15 +12,15 @@
 //!         └── a handler waits, something cannot be sent, or the end ───┘
 //! ```
 //!
-//! The runtime's thread polls the driver too, whenever anything else happens: a command from another thread,
-//! a timer, the end. The lock of [`Cell`] says which of the two threads polls, and is held while handlers run
-//! inline; [`Handoff`] holds the bytes that the thread has read until the driver takes them, which costs a
-//! lock and a copy into the decoder's buffer. The thread does not read into that buffer, because the driver
-//! may need it while the thread waits.
+//! The runtime's thread polls the driver too, for everything else: a command from another thread, a
+//! timer, the end. The lock of [`Cell`] decides which of the two threads polls, and is held while
+//! handlers run inline. [`Handoff`] holds the bytes that the thread has read until the driver takes them,
+//! which costs a lock and a copy into the decoder's buffer. The thread does not read into that buffer,
+//! because the driver may need it while the thread waits.
 //!
-//! A handler that has to wait needs the runtime at every step, so then the input goes back, and must be idle
-//! for longer the next time. In debug builds the owner changes at almost every chance, so that all tests of
-//! the daemon test this too.
+//! A handler that has to wait needs the runtime at every step. So the input then goes back to the
+//! runtime, and must be idle for longer the next time. In debug builds the owner changes at almost every
+//! chance, so that all tests of the daemon test this too.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,8 +43,8 @@ use crate::sync::lock;
 use crate::threads;
 use crate::transport::{Inbox, Received};
 
-/// The number of polls in a row, each with messages, that must leave the driver idle before the thread reads;
-/// twice as many each time that it did not last, up to the second number.
+/// The number of polls in a row, each with messages, that must leave the driver idle before the thread
+/// reads. It doubles each time that the thread had to give the input back, up to the second number.
 const IDLE_POLLS: u32 = if cfg!(debug_assertions) { 1 } else { 32 };
 const MOST_IDLE_POLLS: u32 = if cfg!(debug_assertions) { 2 } else { 4096 };
 
@@ -69,28 +69,29 @@ pub(crate) struct Handoff {
     thread_reads: AtomicBool,
     has_bytes: AtomicBool,
     handed: Mutex<Handed>,
-    /// Set by the runtime's thread if it found the cell locked: whoever unlocks the cell wakes that thread.
+    /// Set by the runtime's thread if it found the cell locked: the thread that unlocks the cell wakes
+    /// it.
     is_wanted: AtomicBool,
 }
 
-/// What the thread has read and the driver has not taken.
+/// Bytes that the thread has read and the driver has not taken.
 #[derive(Debug, Default)]
 struct Handed {
     bytes: Vec<u8>,
     taken: usize,
     /// The end of the input, or the error that ended it.
     end: Option<io::Result<()>>,
-    /// Whether there may be more in the pipe, because the read took all that it had room for.
+    /// `true` if there may be more in the pipe, because the read filled its buffer.
     may_have_more: bool,
 }
 
 impl Handoff {
-    /// Whether the runtime is to forget the input.
+    /// Returns `true` if the runtime must not watch the input.
     pub(super) fn thread_reads(&self) -> bool {
         self.thread_reads.load(Ordering::Relaxed)
     }
 
-    /// Moves what was read to the inbox; `None` if there is nothing.
+    /// Moves bytes to the inbox; `None` if there are none.
     pub(super) fn take(
         &self,
         descriptor: &Descriptor,
@@ -106,7 +107,7 @@ impl Handoff {
         taken
     }
 
-    /// Hands in what the thread has read. All of the read before it has been taken.
+    /// Hands in the bytes of a read. The driver has taken all bytes of the previous read.
     fn hand_in(&self, bytes: &mut Vec<u8>, read: rustix::io::Result<usize>) {
         let mut handed = lock(&self.handed);
         debug_assert!(handed.taken == handed.bytes.len() && handed.end.is_none());
@@ -120,7 +121,7 @@ impl Handoff {
         self.has_bytes.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the driver has taken everything.
+    /// Returns `true` if the driver has taken everything.
     fn is_empty(&self) -> bool {
         !self.has_bytes.load(Ordering::Relaxed)
     }
@@ -142,7 +143,7 @@ impl Handed {
         if !self.may_have_more {
             return Ok(None);
         }
-        // A long message: the rest of it goes straight to the decoder.
+        // A long message: the rest of it goes directly to the decoder.
         let space = inbox.space()?;
         let room = space.capacity() - space.len();
         let read = descriptor.read(space);
@@ -158,8 +159,8 @@ impl Handed {
 
 // ---- the threads
 
-/// A driver that the runtime's thread and the reading thread poll, whichever has a reason to. As a future it
-/// is the runtime's side.
+/// A driver that the runtime's thread and the reading thread poll, whichever has a reason to. As a future
+/// it is the runtime's side.
 pub(crate) struct HandedOver {
     cell: Arc<Mutex<Cell>>,
     handoff: Arc<Handoff>,
@@ -170,11 +171,11 @@ pub(crate) struct HandedOver {
 struct Cell {
     /// `None` when everything is over.
     driver: Option<Driver>,
-    /// How it ended, if the reading thread has seen it.
+    /// The outcome of the driver, if the reading thread has seen its end.
     ended: Option<Result<Disconnect, Error>>,
     owner: Owner,
-    /// The thread that reads, if it can: it does so after it has got the waker of the runtime's thread, and
-    /// ends when this is dropped.
+    /// The reading thread, if there is one: it reads after it has received the waker of the runtime's
+    /// thread, and ends when this is dropped.
     thread: Option<Sender<Waker>>,
     idle_polls: u32,
     needed_polls: u32,
@@ -196,12 +197,12 @@ impl HandedOver {
         HandedOver { cell: Arc::new(Mutex::new(cell)), handoff, input: Some(input) }
     }
 
-    /// The thread that reads, which is started if it was not needed before; `None` if it cannot read.
+    /// The reading thread, which starts on demand; `None` if it cannot read.
     fn find_thread(&mut self) -> Option<Sender<Waker>> {
         if let Some(input) = self.input.take() {
             let (cell, handoff) = (Arc::clone(&self.cell), Arc::clone(&self.handoff));
             let (runtime, (sender, turns)) = (Handle::current(), channel());
-            // Handlers find themselves inside the runtime, as on its own thread, with all that is forbidden
+            // Handlers run inside the runtime, as on its own thread, with everything that is forbidden
             // there.
             let read = async move { read_and_serve(&cell, &handoff, &input, &turns) };
             let read = move || runtime.block_on(unconstrained(read));
@@ -228,7 +229,7 @@ impl Future for HandedOver {
         let Some(thread) = this.find_thread() else { return Poll::Pending };
         let mut cell = lock(&this.cell);
         cell.set_owner(Owner::Thread, &this.handoff);
-        // Now the runtime forgets the input.
+        // Now the runtime deregisters the input.
         let polled = cell.poll(cx);
         drop(cell);
         if polled.is_pending() {
@@ -256,7 +257,7 @@ impl Cell {
         }
     }
 
-    /// Whether the runtime has not been needed for long enough.
+    /// Returns `true` if the driver has been idle for long enough.
     fn is_time_to_hand_over(&mut self, handoff: &Handoff) -> bool {
         if self.owner == Owner::Thread {
             return false;
@@ -270,13 +271,13 @@ impl Cell {
         self.idle_polls >= self.needed_polls
     }
 
-    /// Whether the runtime is not needed, and everything that was handed in is taken: the next read would
-    /// take its place.
+    /// Returns `true` if the driver does not need the runtime and has taken all bytes that were handed
+    /// in: the next read would replace them.
     fn is_idle(&self, handoff: &Handoff) -> bool {
         handoff.is_empty() && self.driver.as_ref().is_some_and(Driver::is_idle)
     }
 
-    /// Changes the owner of the input. The driver is to be polled after that.
+    /// Changes the owner of the input. The driver must be polled after that.
     fn set_owner(&mut self, owner: Owner, handoff: &Handoff) {
         self.owner = owner;
         self.idle_polls = 0;
@@ -289,14 +290,15 @@ impl Cell {
     }
 }
 
-/// Enters the cell, for the runtime's thread. If the other one is inside, it wakes this one when it leaves.
+/// Enters the cell, for the runtime's thread. If the reading thread is inside, it wakes this one when it
+/// leaves.
 fn try_enter<'a>(cell: &'a Mutex<Cell>, handoff: &Handoff) -> Option<MutexGuard<'a, Cell>> {
     for is_last in [false, true] {
         match cell.try_lock() {
             Ok(cell) => return Some(cell),
             Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if !is_last => {
-                // The other thread may have left before it could see this, so it is tried once more.
+                // The other thread may have left before it could see the flag, so this tries once more.
                 handoff.is_wanted.store(true, Ordering::SeqCst);
                 atomic::fence(Ordering::SeqCst);
             }
@@ -306,14 +308,14 @@ fn try_enter<'a>(cell: &'a Mutex<Cell>, handoff: &Handoff) -> Option<MutexGuard<
     None
 }
 
-/// Leaves the cell, for the thread that reads; whether the runtime's thread has to be woken.
+/// Leaves the cell, for the reading thread; returns `true` if the runtime's thread has to be woken.
 fn leave(cell: MutexGuard<'_, Cell>, handoff: &Handoff) -> bool {
     drop(cell);
     atomic::fence(Ordering::SeqCst);
     handoff.is_wanted.swap(false, Ordering::SeqCst)
 }
 
-/// The thread that reads: one turn for each hand-over.
+/// The reading thread: one turn for each hand-over.
 fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns: &Receiver<Waker>) {
     let mut bytes = Vec::new();
     while let Ok(waker) = turns.recv() {
@@ -326,7 +328,7 @@ fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns:
                 return;
             }
             if read == Err(Errno::AGAIN) {
-                // This input cannot be waited for.
+                // A thread cannot wait for this input.
                 cell.thread = None;
                 owner = Owner::Runtime;
             } else {

@@ -1,7 +1,7 @@
 //! Stdio: the standard input and output of this process.
 //!
-//! Pipes and sockets, which is what a client gives its server, are driven by the runtime itself
-//! ([`polled`]); what no runtime can wait for, a file or a terminal, has a plain thread for each
+//! The runtime itself drives pipes and sockets, which is what most clients give their servers
+//! ([`polled`]). Files and terminals, which no runtime can wait for, have a plain thread for each
 //! direction ([`threaded`]). Neither keeps the process alive (T4).
 
 mod descriptor;
@@ -26,10 +26,10 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 use descriptor::Descriptor;
 use handoff::Handoff;
 
-/// Whether the one standard input and output of this process have been taken.
+/// `true` once the standard input and output of this process have been taken.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The lowest number that a private descriptor may get: below it are the standard ones.
+/// The lowest number of a private descriptor: below it are the standard ones.
 const FIRST_PRIVATE: i32 = 3;
 
 /// A transport over the standard input and output of this process.
@@ -45,28 +45,28 @@ const FIRST_PRIVATE: i32 = 3;
 /// # }
 /// ```
 pub struct Stdio {
-    /// `None` once it is closed, as for `output`.
-    input: Option<Input>,
-    output: Option<Output>,
+    /// `None` once it is closed, like `output`.
+    input: Option<StdioInput>,
+    output: Option<StdioOutput>,
     restore: Restore,
 }
 
-enum Input {
-    Polled(polled::Input),
-    Threaded(threaded::Input),
+enum StdioInput {
+    Polled(polled::StdinReader),
+    Threaded(threaded::StdinReader),
 }
 
-enum Output {
-    Polled(polled::Output),
-    Threaded(threaded::Output),
+enum StdioOutput {
+    Polled(polled::StdoutWriter),
+    Threaded(threaded::StdoutWriter),
 }
 
 impl Stdio {
     /// Takes the standard input and output for itself.
     ///
-    /// From here on what anything else prints goes to stderr, so that it cannot come between two
-    /// messages, and what anything else reads, such as a child that a handler starts, is an
-    /// empty input. It can be done once; a second time is an error.
+    /// From here on, other output of the process (`println!`) goes to stderr, so that it cannot come
+    /// between two messages. Other readers of stdin, such as a child that a handler starts, get an empty
+    /// input. A second call is an error.
     ///
     /// # Panics
     ///
@@ -78,11 +78,12 @@ impl Stdio {
                 "the standard input and output are taken already",
             ));
         }
-        // Nothing has been changed where this fails, so it may be tried again.
+        // A failure has changed nothing, so the caller may try again.
         take_descriptors().inspect_err(|_| TAKEN.store(false, Ordering::Release))
     }
 
-    /// Reads from one descriptor and writes to the other, as if they were the standard ones.
+    /// Reads from one descriptor and writes to the other, like [`take`](Self::take) with the standard
+    /// ones.
     ///
     /// # Panics
     ///
@@ -94,25 +95,25 @@ impl Stdio {
         let output = Arc::new(Descriptor::new(output)?);
         let restore = Restore { input: Arc::downgrade(&input), output: Arc::downgrade(&output) };
         let input = match input.can_be_polled() {
-            true => Input::Polled(polled::Input::new(input)?),
-            false => Input::Threaded(threaded::Input::start(input)?),
+            true => StdioInput::Polled(polled::StdinReader::new(input)?),
+            false => StdioInput::Threaded(threaded::StdinReader::start(input)?),
         };
         let output = match output.can_be_polled() {
-            true => Output::Polled(polled::Output::new(output)?),
-            false => Output::Threaded(threaded::Output::start(output)?),
+            true => StdioOutput::Polled(polled::StdoutWriter::new(output)?),
+            false => StdioOutput::Threaded(threaded::StdoutWriter::start(output)?),
         };
         Ok(Stdio { input: Some(input), output: Some(output), restore })
     }
 
-    /// Has the end of the input told to somebody who does not depend on the runtime: with this
-    /// call, on a thread, or, if a descriptor comes back, by watching that one for it.
+    /// Reports the end of the input to a thread outside the runtime: by this callback, on a thread, or,
+    /// if this returns a descriptor, to the thread that polls that descriptor.
     pub(crate) fn watch_end(
         &self,
         tell: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Option<OwnedFd>> {
         match &self.input {
-            Some(Input::Polled(input)) => input.duplicate().map(Some),
-            Some(Input::Threaded(input)) => {
+            Some(StdioInput::Polled(input)) => input.duplicate().map(Some),
+            Some(StdioInput::Threaded(input)) => {
                 input.on_end(Box::new(tell));
                 Ok(None)
             }
@@ -120,26 +121,26 @@ impl Stdio {
         }
     }
 
-    /// A descriptor of the output, for who watches whether somebody reads it.
+    /// A duplicate of the output's descriptor, to watch for a lost reader.
     pub(crate) fn duplicate_output(&self) -> Option<OwnedFd> {
         self.restore.output.upgrade()?.as_fd().try_clone_to_owned().ok()
     }
 
-    /// The hand-off to a thread that waits for the input, and the descriptor to wait in, if it can.
+    /// The hand-off to a thread that waits for the input, and the descriptor for that wait, if it is
+    /// possible.
     pub(crate) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
         match &self.input {
-            Some(Input::Polled(input)) => input.handoff(),
-            Some(Input::Threaded(_)) | None => None,
+            Some(StdioInput::Polled(input)) => input.handoff(),
+            Some(StdioInput::Threaded(_)) | None => None,
         }
     }
 
-    /// A handle that puts the descriptors' flags back, for one who ends the process without
-    /// dropping this.
+    /// A handle that restores the descriptors' flags, for a forced exit, which drops nothing.
     pub(crate) fn restorer(&self) -> Restore {
         self.restore.clone()
     }
 
-    /// Puts the descriptors' flags back as they were found. Dropping this does it too.
+    /// Restores the descriptors' flags. Dropping this does it too.
     pub fn put_back(&self) {
         self.restore.put_back();
     }
@@ -149,22 +150,21 @@ fn take_descriptors() -> io::Result<Stdio> {
     let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
     let stdio = Stdio::from_fds(input, output)?;
-    hush_stdio()?;
+    redirect_stdio()?;
     Ok(stdio)
 }
 
-/// The same for who serves others than stdin and stdout. What is returned is the real stdout, which nothing
-/// is written to. It is to be kept: its end is the end of the process for whoever has started it, and Emacs
-/// goes round in circles if there is one without the other.
+/// Redirects stdin and stdout for a server on sockets. Returns the real stdout, which nothing writes to.
+/// Keep it open: the parent process takes its end for the end of this process, and Emacs loops if one of
+/// the two is closed without the other.
 pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
-    hush_stdio()?;
+    redirect_stdio()?;
     Ok(output)
 }
 
-/// From here on what anything prints goes to stderr, and what anything reads from stdin is an empty
-/// input.
-fn hush_stdio() -> io::Result<()> {
+/// Redirects other output of the process to stderr, and other reads of stdin to an empty input.
+fn redirect_stdio() -> io::Result<()> {
     let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
     retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
@@ -178,24 +178,24 @@ impl Transport for Stdio {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         match &mut self.input {
-            Some(Input::Polled(input)) => input.poll_receive(cx, inbox),
-            Some(Input::Threaded(input)) => input.poll_receive(cx, inbox),
+            Some(StdioInput::Polled(input)) => input.poll_receive(cx, inbox),
+            Some(StdioInput::Threaded(input)) => input.poll_receive(cx, inbox),
             None => Poll::Ready(Ok(Received::Eof)),
         }
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         match &mut self.output {
-            Some(Output::Polled(output)) => output.poll_send(cx, outbox),
-            Some(Output::Threaded(output)) => output.poll_send(cx, outbox),
+            Some(StdioOutput::Polled(output)) => output.poll_send(cx, outbox),
+            Some(StdioOutput::Threaded(output)) => output.poll_send(cx, outbox),
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
         }
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.input {
-            Some(Input::Polled(input)) => input.poll_remote_closed(cx),
-            Some(Input::Threaded(input)) => input.poll_remote_closed(cx),
+            Some(StdioInput::Polled(input)) => input.poll_remote_closed(cx),
+            Some(StdioInput::Threaded(input)) => input.poll_remote_closed(cx),
             None => Poll::Ready(()),
         }
     }
@@ -214,7 +214,7 @@ impl fmt::Debug for Stdio {
     }
 }
 
-/// Puts the flags of a [`Stdio`]'s descriptors back as they were found.
+/// Restores the flags of a [`Stdio`]'s descriptors.
 ///
 /// A descriptor's flags belong to every process that shares it: a shell whose terminal or pipe
 /// was left non-blocking would fail to read. It may be used from any thread, any number of times,
@@ -226,7 +226,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    /// Puts them back. What is sent or received afterwards may block.
+    /// Restores them. Sending and receiving may block afterwards.
     pub(crate) fn put_back(&self) {
         for descriptor in [&self.input, &self.output] {
             if let Some(descriptor) = descriptor.upgrade() {

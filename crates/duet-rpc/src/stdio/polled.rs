@@ -1,9 +1,8 @@
 //! Polled stdio: pipes and sockets, driven by the runtime with no thread between.
 //!
-//! The runtime is told of each change once. So the order counts: readiness is asked for first,
-//! which also leaves the waker, and only then is the call made; readiness that is cleared after
-//! the call is the one from before it, and news that came in between stays. That the other end
-//! is closed is never cleared.
+//! The runtime reports each change once. So the order counts: first ask for readiness, which also
+//! registers the waker, and only then make the call. Clearing readiness after the call clears only the
+//! report from before it; a report that came in between stays. A closed other end is never cleared.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,20 +22,22 @@ use crate::transport::{Inbox, Outbox, Received, register};
 
 type Ready<'a> = Option<AsyncFdReadyGuard<'a, Arc<Descriptor>>>;
 
-pub(super) struct Input {
+// Same name: `threaded.rs` has the same interface, on a thread.
+pub(super) struct StdinReader {
     descriptor: Arc<Descriptor>,
     /// `None` while the thread reads.
     fd: Option<AsyncFd<Arc<Descriptor>>>,
     handoff: Arc<Handoff>,
-    /// There may be bytes of which the runtime will not tell (again), so a read is tried without
-    /// its word: in the beginning, which spares a turn, and after `poll_remote_closed` took its word away.
+    /// `true` if there may be bytes that the runtime will not report (again), so a read is tried without
+    /// a report: in the beginning, which saves a turn, and after `poll_remote_closed` has cleared the
+    /// report.
     untold: bool,
 }
 
-impl Input {
+impl StdinReader {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let fd = register(Arc::clone(&descriptor), Interest::READABLE)?;
-        Ok(Input { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
+        Ok(StdinReader { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
     }
 
     /// The hand-off, and a descriptor in which a thread can wait for this input; `None` if it cannot.
@@ -44,7 +45,7 @@ impl Input {
         Some((Arc::clone(&self.handoff), self.descriptor.to_wait_in()?))
     }
 
-    /// Has the runtime forget an input that the thread reads, or know one that has come back.
+    /// Deregisters an input that the thread reads, and registers it again when the runtime reads.
     fn follow_owner(&mut self) -> io::Result<()> {
         if self.handoff.thread_reads() {
             self.fd = None;
@@ -86,8 +87,8 @@ impl Input {
                 Err(Errno::AGAIN) => {
                     self.untold = false;
                     match &mut ready {
-                        // A named pipe that was closed, and that somebody else has opened since.
-                        // Whom we served is gone, and what is never cleared would spin here.
+                        // A named pipe that was closed, and that another process has opened since. Our
+                        // client is gone, and the flag that is never cleared would make this spin.
                         Some(ready) if ready.ready().is_read_closed() => {
                             return Poll::Ready(Ok(Received::Eof));
                         }
@@ -100,13 +101,13 @@ impl Input {
         }
     }
 
-    /// A descriptor of the same input, for one who watches for its end.
+    /// A duplicate of the input's descriptor, to watch for its end.
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.descriptor.as_fd().try_clone_to_owned()
     }
 
     pub(super) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // Only the end of the runtime fails, and then nobody will be told.
+        // It fails only while the runtime ends, and then there will be no report.
         if self.follow_owner().is_err() {
             return Poll::Ready(());
         }
@@ -120,34 +121,35 @@ impl Input {
             if ready.ready().is_read_closed() {
                 return Poll::Ready(());
             }
-            // Bytes wait, and as long as the runtime says so it does not tell of the end. They
-            // are remembered here instead.
+            // Bytes wait, and while that report stands, the runtime does not report the end. So it is
+            // cleared, and remembered here instead.
             self.untold = true;
             ready.clear_ready();
         }
     }
 }
 
-/// How often one looks whether a slow reader has taken something. The system tells of room in a
-/// socket only when most of it is free, and in a pipe when a page is; a reader may take longer for
-/// that than the patience with one who reads nothing (L5).
+/// The interval of checks for progress of a slow reader. The system reports room in a socket only when
+/// most of it is free, and in a pipe when a page is. A slow reader may take longer for that than the
+/// time-out for a remote that reads nothing (L5).
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How much is written at once to a reader that is slow. What one write gave to a socket makes room
-/// only when all of it has been read, so with more its progress would not show.
+/// The bytes of one write to a slow reader. A socket frees the room of one write only when all of it has
+/// been read, so the progress of a larger write would not show.
 const SLOW_BYTES: usize = 4 * 1024;
 
-pub(super) struct Output {
+// Same name: `threaded.rs` has the same interface, on a thread.
+pub(super) struct StdoutWriter {
     fd: AsyncFd<Arc<Descriptor>>,
-    /// There may be room of which the runtime has not told yet: in the beginning there is.
+    /// `true` if there may be room that the runtime has not reported yet, as in the beginning.
     untold: bool,
     looks: Looks,
 }
 
-impl Output {
+impl StdoutWriter {
     pub(super) fn new(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let fd = register(descriptor, Interest::WRITABLE)?;
-        Ok(Output { fd, untold: true, looks: Looks::default() })
+        Ok(StdoutWriter { fd, untold: true, looks: Looks::default() })
     }
 
     pub(super) fn poll_send(
@@ -194,33 +196,33 @@ impl Output {
     }
 }
 
-/// Looks from time to time whether the reader has taken something.
+/// Checks now and then whether the reader has taken something.
 #[derive(Default)]
 struct Looks {
-    /// When to look next; made when it is first needed.
+    /// The time of the next check; made on demand.
     next: Option<Pin<Box<Sleep>>>,
-    /// How many bytes the reader had not taken at the last look.
+    /// The bytes that the reader had not taken at the last check.
     unread: Option<u64>,
-    /// Whether anything was written since the last look.
+    /// `true` if anything was written since the last check.
     has_moved: bool,
-    /// Whether nothing was, from one look to the next, and not all has left since.
+    /// `true` if nothing was written between two checks, and not everything has left since.
     is_slow: bool,
 }
 
 impl Looks {
-    /// The beginning of these bytes that is to be written at once.
+    /// The part of these bytes for the next write.
     fn piece<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         bytes.get(..SLOW_BYTES).filter(|_| self.is_slow).unwrap_or(bytes)
     }
 
     fn note_written(&mut self) {
         self.has_moved = true;
-        // It is more now, so it can no longer be compared.
+        // It has grown, so a comparison would mean nothing.
         self.unread = None;
     }
 
-    /// There is no room, as far as the runtime knows. If this says `true`, it is to be tried all
-    /// the same; else it leaves a waker for then.
+    /// Called when the runtime reports no room. Returns `true` if a write should be tried anyway;
+    /// otherwise it registers a waker for the next check.
     fn is_due(
         &mut self,
         cx: &mut Context<'_>,

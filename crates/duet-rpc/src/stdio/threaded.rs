@@ -1,9 +1,9 @@
-//! Threaded stdio: files, terminals and whatever else no runtime can wait for, with a plain thread for each
-//! direction.
+//! Threaded stdio: files, terminals and everything else that no runtime can wait for, with a plain thread
+//! for each direction.
 //!
-//! They are not tasks of the runtime's blocking pool, which waits for its tasks when it ends: a read from a
-//! terminal on which nobody types would keep the process alive (T4). Nobody waits for these threads. A thread
-//! that is left behind in a call ends after it, or with the process.
+//! These threads are not tasks of the runtime's blocking pool, which waits for its tasks when it ends: a
+//! read from a terminal on which nobody types would keep the process alive (T4). Nothing waits for these
+//! threads. A thread that is left behind in a call ends after that call, or with the process.
 
 use std::io;
 use std::sync::mpsc as blocking;
@@ -18,12 +18,13 @@ use crate::sync::lock;
 use crate::threads;
 use crate::transport::{Inbox, Outbox, Received};
 
-/// The bytes that are handed over at a time. The thread that reads is at most two such chunks ahead.
+/// The bytes of one chunk. The reading thread is at most two chunks ahead.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) struct Input {
+// Same name: the interface of `polled::StdinReader`, on a thread.
+pub(super) struct StdinReader {
     chunks: mpsc::Receiver<Result<Vec<u8>, Errno>>,
-    /// The chunk that came last, and how many of its bytes were taken.
+    /// The last chunk, and the number of its bytes that were taken.
     chunk: Vec<u8>,
     taken: usize,
     /// Set when there will be no more.
@@ -31,7 +32,7 @@ pub(super) struct Input {
     on_end: Arc<Mutex<OnEnd>>,
 }
 
-/// Tells somebody of the end of the input, on the thread that meets it.
+/// Reports the end of the input, on the thread that finds it.
 #[derive(Default)]
 struct OnEnd {
     has_ended: bool,
@@ -46,7 +47,7 @@ impl OnEnd {
     }
 }
 
-impl Input {
+impl StdinReader {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(1);
         let on_end = Arc::<Mutex<OnEnd>>::default();
@@ -58,15 +59,15 @@ impl Input {
             on_end.tell_if_ended();
             drop(on_end);
             if let Err(errno) = end {
-                // Nobody may receive any more.
+                // The receiver may be gone.
                 let _ = sender.blocking_send(Err(errno));
             }
         };
         threads::spawn("duet-rpc stdin", read)?;
-        Ok(Input { chunks, chunk: Vec::new(), taken: 0, end: None, on_end })
+        Ok(StdinReader { chunks, chunk: Vec::new(), taken: 0, end: None, on_end })
     }
 
-    /// Calls this as soon as the thread meets the end, whether or not anybody receives.
+    /// Calls this as soon as the thread finds the end, even if nothing receives.
     pub(super) fn on_end(&self, tell: Box<dyn Fn() + Send + Sync>) {
         let mut on_end = lock(&self.on_end);
         on_end.tell = Some(tell);
@@ -108,7 +109,7 @@ impl Input {
     }
 }
 
-/// Reads until the input ends, or nobody receives.
+/// Reads until the input ends, or the receiver is gone.
 fn read_on(
     descriptor: &Descriptor,
     chunks: &mpsc::Sender<Result<Vec<u8>, Errno>>,
@@ -117,7 +118,7 @@ fn read_on(
         let mut chunk = Vec::with_capacity(CHUNK);
         match descriptor.wait_and_read(&mut chunk) {
             Ok(0) => return Ok(()),
-            // That is how the end of a terminal looks whose other side is gone.
+            // A terminal whose other side is gone ends with this error.
             Err(Errno::IO) if descriptor.is_terminal() => return Ok(()),
             Ok(_) => {}
             Err(errno) => return Err(errno),
@@ -128,27 +129,28 @@ fn read_on(
     }
 }
 
-pub(super) struct Output {
+// Same name: the interface of `polled::StdoutWriter`, on a thread.
+pub(super) struct StdoutWriter {
     descriptor: Arc<Descriptor>,
     chunks: blocking::Sender<Vec<u8>>,
     written: mpsc::Receiver<Result<usize, Errno>>,
-    /// Whether the thread has bytes to write.
+    /// `true` if the thread has bytes to write.
     is_writing: bool,
     failed: Option<Errno>,
 }
 
-impl Output {
+impl StdoutWriter {
     pub(super) fn start(descriptor: Arc<Descriptor>) -> io::Result<Self> {
         let (chunks, given) = blocking::channel();
         let (sender, written) = mpsc::channel(1);
         let of_thread = Arc::clone(&descriptor);
         let write = move || write_on(&of_thread, &given, &sender);
         threads::spawn("duet-rpc stdout", write)?;
-        Ok(Output { descriptor, chunks, written, is_writing: false, failed: None })
+        Ok(StdoutWriter { descriptor, chunks, written, is_writing: false, failed: None })
     }
 
-    /// The thread gets a copy of as much as one write takes. The bytes leave the outbox when they have really been written, because that is
-    /// how progress is measured (L5).
+    /// Gives the thread a copy of as much as one write takes. The bytes leave the outbox only when they
+    /// have been written, because that is how progress is measured (L5).
     pub(super) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -170,7 +172,7 @@ impl Output {
             } else {
                 let bytes = outbox.bytes();
                 let chunk = self.descriptor.piece(bytes.get(..CHUNK).unwrap_or(bytes)).to_vec();
-                // A thread that has ended shows when its result is asked for.
+                // A thread that has ended shows when its result is received.
                 let _ = self.chunks.send(chunk);
                 self.is_writing = true;
             }
@@ -178,8 +180,8 @@ impl Output {
     }
 }
 
-/// Writes what is given, until nobody gives any more or it fails. One call at a time, though it may write only
-/// a part: each part is progress.
+/// Writes the given bytes, until the sender is gone or a write fails. It makes one call at a time, which
+/// may write only a part: each part is progress.
 fn write_on(
     descriptor: &Descriptor,
     given: &blocking::Receiver<Vec<u8>>,

@@ -1,17 +1,17 @@
-//! Buffers that all connections of a thread share: one at a time uses them, and while nothing comes a
-//! connection needs none (P8). They also stay in the processor's cache, however many connections there
-//! are.
+//! Buffer pool: buffers that all connections of a thread share. Only one connection at a time uses them,
+//! and an idle connection needs none (P8). They also stay in the processor's cache, however many
+//! connections there are.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-/// How much is read at once.
+/// The bytes of one read.
 const READ: usize = 64 * 1024;
 
-/// The largest that is kept.
+/// The capacity of the largest buffer that is kept.
 const MOST: usize = 2 * 1024 * 1024;
 
-/// A connection keeps what is smaller for itself.
+/// A connection keeps smaller buffers for itself.
 const LARGE: usize = 16 * 1024;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static OUTGOING: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The buffer to read into, empty. Give it back soon; whoever else asks for it meanwhile gets a new one.
+/// The empty buffer to read into. Give it back soon; until then, a second call makes a new one.
 pub(crate) fn take() -> Vec<u8> {
     let mut buffer = READING.take();
     buffer.clear();
@@ -28,19 +28,19 @@ pub(crate) fn take() -> Vec<u8> {
     buffer
 }
 
-/// Gives it back, or one that has grown larger. One that a very large message has needed is let go.
+/// Gives the buffer back, or one that has grown. A buffer for a very large message is freed.
 pub(crate) fn put_back(buffer: Vec<u8>) {
     if buffer.capacity() <= MOST {
         READING.set(buffer);
     }
 }
 
-/// Large buffers for messages, of which most connections never need one.
+/// Large buffers for messages, which most connections never need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spare {
     /// For a message that comes in pieces.
     Incoming,
-    /// For what is to be sent.
+    /// For messages to be sent.
     Outgoing,
 }
 
@@ -52,7 +52,7 @@ impl Spare {
         }
     }
 
-    /// Gives a buffer that has none the one that another connection had laid aside, if there is one.
+    /// Fills an unallocated buffer with a recycled one, if there is one.
     #[inline]
     pub(crate) fn fill(self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 {
@@ -60,7 +60,7 @@ impl Spare {
         }
     }
 
-    /// Takes an empty buffer away, if it is a large one, for the next who needs it.
+    /// Takes an empty large buffer away, for the next connection that needs one.
     #[inline]
     pub(crate) fn recycle(self, buffer: &mut Vec<u8>) {
         if buffer.is_empty() && buffer.capacity() > LARGE {

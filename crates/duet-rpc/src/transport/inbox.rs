@@ -15,39 +15,41 @@ use super::TransportKind;
 use super::buffer_pool::{self, Spare};
 use crate::remote::Identity;
 
-/// Where a transport puts what it receives: bytes, or whole messages.
-pub struct Inbox(Kind);
+/// The input of a connection, where a transport puts received bytes or whole messages.
+pub struct Inbox(InboxKind);
 
-enum Kind {
+enum InboxKind {
     Bytes(Box<Decoder>),
     Messages(Messages),
 }
 
-/// Whole messages, one behind the other, and behind them the one of which a part has come.
+/// Whole messages, one after the other, and then the unfinished one.
 struct Messages {
     bytes: Vec<u8>,
-    /// How many of the bytes are handled.
+    /// The number of bytes that are handled.
     handled: usize,
-    /// Where the message begins that is being received.
+    /// The start of the unfinished message.
     unfinished: usize,
-    /// How long those are that are whole; `None` stands for one that was longer than the limit.
+    /// The lengths of the whole messages; `None` stands for one over the limit.
     lengths: VecDeque<Option<usize>>,
-    /// The identity of the sender of the message that is being received, or has come.
+    /// The identity of the sender of the last message, finished or not.
     sender: Option<Arc<Identity>>,
-    /// Calls of ours whose answers cannot come, each with the reason.
+    /// Calls of ours that cannot be answered, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
-    /// Why no more comes, if there is more to say than that.
+    /// The reason for the end of the input, if the remote did not simply close.
     end: Option<io::Error>,
     limits: Limits,
 }
 
 impl Inbox {
-    /// An empty one.
+    /// An empty inbox.
     pub fn new(carries: TransportKind, profile: &Profile) -> Self {
         let limits = profile.limits;
         Inbox(match carries {
-            TransportKind::Bytes => Kind::Bytes(Box::new(Decoder::new(profile.framing, &limits))),
-            _ => Kind::Messages(Messages {
+            TransportKind::Bytes => {
+                InboxKind::Bytes(Box::new(Decoder::new(profile.framing, &limits)))
+            }
+            _ => InboxKind::Messages(Messages {
                 bytes: Vec::new(),
                 handled: 0,
                 unfinished: 0,
@@ -60,18 +62,20 @@ impl Inbox {
         })
     }
 
-    /// Room for bytes: append to it up to its capacity, and do nothing else to it. It is an error
-    /// of the transport to ask for it if it carries messages.
+    /// Room for bytes: append to it up to its capacity, and do nothing else to it. It fails for a
+    /// transport that carries messages.
     pub fn space(&mut self) -> io::Result<&mut Vec<u8>> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => Ok(decoder.space()),
-            Kind::Messages(_) => Err(io::Error::other("a transport of messages received bytes")),
+            InboxKind::Bytes(decoder) => Ok(decoder.space()),
+            InboxKind::Messages(_) => {
+                Err(io::Error::other("a transport of messages received bytes"))
+            }
         }
     }
 
-    /// Takes the buffer that connections share, for what is received next.
+    /// Takes the buffer that connections share, for the next bytes.
     pub(crate) fn borrow_buffer(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0
+        if let InboxKind::Bytes(decoder) = &mut self.0
             && let Some(unused) = decoder.lend(buffer_pool::take())
         {
             buffer_pool::put_back(unused);
@@ -81,31 +85,31 @@ impl Inbox {
     /// The bytes that have come and are not handled.
     pub(crate) fn at_hand(&self) -> &[u8] {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.at_hand(),
-            Kind::Messages(_) => &[],
+            InboxKind::Bytes(decoder) => decoder.at_hand(),
+            InboxKind::Messages(_) => &[],
         }
     }
 
-    /// Gives the buffer back that was borrowed, if one was: others read next.
+    /// Gives a borrowed buffer back, because other connections read next.
     #[inline]
     pub(crate) fn give_buffer_back(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0
+        if let InboxKind::Bytes(decoder) = &mut self.0
             && let Some(buffer) = decoder.give_back()
         {
             buffer_pool::put_back(buffer);
         }
     }
 
-    /// Gives a large buffer that is not in use to whoever else needs one.
+    /// Gives an unused large buffer to other connections.
     #[inline]
     pub(crate) fn recycle_buffer(&mut self) {
-        if let Kind::Messages(messages) = &mut self.0 {
+        if let InboxKind::Messages(messages) = &mut self.0 {
             messages.recycle_buffer();
         }
     }
 
-    /// Takes a whole message: one JSON text. One that is longer than the limit is kept only as
-    /// the fault that it is; better still, refuse it before you have it.
+    /// Takes a whole message: one JSON text. A message over the limit is kept only as a fault; it is
+    /// better to refuse it before it is whole.
     pub fn push(&mut self, message: &[u8]) -> io::Result<()> {
         let messages = self.messages()?;
         match message.len() > messages.limits.message_bytes {
@@ -118,28 +122,27 @@ impl Inbox {
         Ok(())
     }
 
-    /// The buffer that a message which comes in pieces is put together in: append to it, do nothing
-    /// else to it, and when the message is whole, say so with
-    /// [`end_message`](Inbox::end_message). It may hold earlier messages too. It is for the transport
-    /// to keep the message below the limit.
+    /// The buffer for a message that comes in pieces: append to it, do nothing else to it, and call
+    /// [`end_message`](Inbox::end_message) when the message is whole. It may hold earlier messages too.
+    /// The transport has to keep the message below the limit.
     pub fn message(&mut self) -> io::Result<&mut Vec<u8>> {
         self.messages().map(Messages::buffer)
     }
 
-    /// How many bytes there are of the message that is being received.
+    /// The bytes of the unfinished message.
     pub fn unfinished(&self) -> usize {
         match &self.0 {
-            Kind::Bytes(_) => 0,
-            Kind::Messages(messages) => messages.bytes.len() - messages.unfinished,
+            InboxKind::Bytes(_) => 0,
+            InboxKind::Messages(messages) => messages.bytes.len() - messages.unfinished,
         }
     }
 
-    /// The message that was being received is whole.
+    /// Notes that the unfinished message is whole.
     pub fn end_message(&mut self) -> io::Result<()> {
         self.messages().map(Messages::end)
     }
 
-    /// Forgets the message that was being received.
+    /// Drops the unfinished message.
     pub fn drop_message(&mut self) -> io::Result<()> {
         self.messages().map(|messages| {
             messages.bytes.truncate(messages.unfinished);
@@ -147,13 +150,14 @@ impl Inbox {
         })
     }
 
-    /// Tells the identity of the sender of the message that is being received, before
+    /// Sets the identity of the sender of the unfinished message, before
     /// [`end_message`](Inbox::end_message) or [`push`](Inbox::push). It counts for this one message, and
     /// only on a transport of the kind [`Exchange`](TransportKind::Exchange), which may carry messages of
-    /// different users: `None` for a sender that proved none. Elsewhere the identity belongs to the
-    /// connection; see [`PeerBuilder::remote`](crate::PeerBuilder::remote).
+    /// different users: `None` for a sender without a proven identity. On other transports the identity
+    /// belongs to the connection; see [`PeerBuilder::remote`](crate::PeerBuilder::remote).
     ///
-    /// It fails while a whole message waits to be handled, which would get the identity of another sender.
+    /// It fails while a whole message waits to be handled, because that message would get the identity of
+    /// another sender.
     pub fn note_sender(&mut self, identity: Option<Arc<Identity>>) -> io::Result<()> {
         let messages = self.messages()?;
         if !messages.lengths.is_empty() {
@@ -163,39 +167,39 @@ impl Inbox {
         Ok(())
     }
 
-    /// Fails the call of this id, because its answer cannot come: for a transport that carries each call
+    /// Fails the call with this id, because it cannot be answered: for a transport that carries each call
     /// by itself, as HTTP does, and whose connection stands. The caller gets an error of the kind
     /// [`Exchange`](crate::ErrorKind::Exchange) with this cause. Nothing happens if the call has ended.
     pub fn fail_call(&mut self, id: Id, error: io::Error) -> io::Result<()> {
         self.messages().map(|messages| messages.failed_calls.push((id, error)))
     }
 
-    /// Says why no more will be received, before the transport returns
-    /// [`Received::Eof`](super::Received::Eof): the other end did not simply close. Whoever waits for an answer
-    /// gets an error with this cause. The kind `ConnectionAborted` is for an end that the remote wanted.
+    /// Sets the reason for the end of the input, before the transport returns
+    /// [`Received::Eof`](super::Received::Eof), if the other end did not simply close. Pending calls fail
+    /// with this cause. The kind `ConnectionAborted` means that the remote wanted the end.
     pub fn note_end(&mut self, error: io::Error) -> io::Result<()> {
         self.messages().map(|messages| messages.end = Some(error))
     }
 
     fn messages(&mut self) -> io::Result<&mut Messages> {
         match &mut self.0 {
-            Kind::Messages(messages) => Ok(messages),
-            Kind::Bytes(_) => Err(io::Error::other("a transport of bytes received a message")),
+            InboxKind::Messages(messages) => Ok(messages),
+            InboxKind::Bytes(_) => Err(io::Error::other("a transport of bytes received a message")),
         }
     }
 
-    /// The next frame or fault; `None` if there is none before more is received.
+    /// The next frame or fault; `None` until more is received.
     pub(crate) fn next_event(&mut self) -> Option<Event<'_>> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.next_event(),
-            Kind::Messages(messages) => messages.next_event(),
+            InboxKind::Bytes(decoder) => decoder.next_event(),
+            InboxKind::Messages(messages) => messages.next_event(),
         }
     }
 
     /// The identity of the sender of the next message, if the message is whole and its sender has one.
     pub(crate) fn take_sender(&mut self) -> Option<Arc<Identity>> {
         match &mut self.0 {
-            Kind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),
+            InboxKind::Messages(messages) if !messages.lengths.is_empty() => messages.sender.take(),
             _ => None,
         }
     }
@@ -204,30 +208,30 @@ impl Inbox {
     #[inline]
     pub(crate) fn next_failed_call(&mut self) -> Option<(Id, io::Error)> {
         match &mut self.0 {
-            Kind::Bytes(_) => None,
-            Kind::Messages(messages) => messages.failed_calls.pop(),
+            InboxKind::Bytes(_) => None,
+            InboxKind::Messages(messages) => messages.failed_calls.pop(),
         }
     }
 
-    /// Why no more comes, if the transport has said so.
+    /// The reason for the end of the input, if the transport has set one.
     pub(crate) fn take_end(&mut self) -> Option<io::Error> {
         match &mut self.0 {
-            Kind::Bytes(_) => None,
-            Kind::Messages(messages) => messages.end.take(),
+            InboxKind::Bytes(_) => None,
+            InboxKind::Messages(messages) => messages.end.take(),
         }
     }
 
-    /// How many bytes there are that were not handled yet.
+    /// The number of bytes that are not handled yet.
     pub(crate) fn size(&self) -> usize {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.at_hand().len(),
-            Kind::Messages(messages) => messages.bytes.len() - messages.handled,
+            InboxKind::Bytes(decoder) => decoder.at_hand().len(),
+            InboxKind::Messages(messages) => messages.bytes.len() - messages.handled,
         }
     }
 
-    /// No more will be received.
+    /// Notes that no more will be received.
     pub(crate) fn finish(&mut self) {
-        if let Kind::Bytes(decoder) = &mut self.0 {
+        if let InboxKind::Bytes(decoder) = &mut self.0 {
             decoder.finish();
         }
     }
@@ -235,34 +239,33 @@ impl Inbox {
     /// The frame of which a part has arrived.
     pub(crate) fn partial(&self) -> Option<Partial> {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.partial(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.partial(),
+            InboxKind::Messages(_) => None,
         }
     }
 
-    /// The frame that is being received took too long: it is dropped, and what was there of it comes
-    /// back.
+    /// Drops the unfinished frame, which took too long, and returns its state.
     pub(crate) fn handle_timeout(&mut self) -> Option<Partial> {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.handle_timeout(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.handle_timeout(),
+            InboxKind::Messages(_) => None,
         }
     }
 
-    /// The framing of what is received; `None` while it is not detected, and if the transport
-    /// carries whole messages.
+    /// The framing of the input; `None` while it is not detected, and if the transport carries whole
+    /// messages.
     pub(crate) fn framing(&self) -> Option<Framing> {
         match &self.0 {
-            Kind::Bytes(decoder) => decoder.framing(),
-            Kind::Messages(_) => None,
+            InboxKind::Bytes(decoder) => decoder.framing(),
+            InboxKind::Messages(_) => None,
         }
     }
 
-    /// Gives back memory that a large message needed.
+    /// Frees memory that a large message needed.
     pub(crate) fn shrink(&mut self) {
         match &mut self.0 {
-            Kind::Bytes(decoder) => decoder.shrink(),
-            Kind::Messages(messages) => {
+            InboxKind::Bytes(decoder) => decoder.shrink(),
+            InboxKind::Messages(messages) => {
                 messages.compact();
                 messages.bytes.shrink_to_fit();
                 messages.lengths.shrink_to_fit();
@@ -272,12 +275,12 @@ impl Inbox {
 }
 
 impl fmt::Debug for Inbox {
-    /// Shows where it stands, and nothing of what it holds.
+    /// Shows the state, and nothing of the contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Inbox");
         match &self.0 {
-            Kind::Bytes(decoder) => shown.field("decoder", decoder),
-            Kind::Messages(messages) => shown.field("waiting", &messages.lengths.len()),
+            InboxKind::Bytes(decoder) => shown.field("decoder", decoder),
+            InboxKind::Messages(messages) => shown.field("waiting", &messages.lengths.len()),
         };
         shown.finish_non_exhaustive()
     }

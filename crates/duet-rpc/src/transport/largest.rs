@@ -1,27 +1,28 @@
-//! The largest messages that were sent, to tell which one a remote refuses as too large without its id.
+//! The largest messages that were sent, to find the one that a remote refused as too large without its
+//! id.
 //!
-//! If a remote has refused so many messages, then so many of the largest ones are too large, whichever were
-//! meant. So each refusal stands for the largest message that no refusal stands for yet.
+//! A remote that refused *n* messages means some *n* of them, and at least the *n* largest are too large.
+//! So each refusal stands for the largest message that no earlier refusal stands for.
 
 use duet_rpc_proto::message::Id;
 
-/// So many messages are remembered.
+/// The number of messages that are remembered.
 const MOST: usize = 8;
 
-/// The largest messages so far. Those before the first call are not told apart.
+/// The largest messages so far. Messages before the first call are not told apart.
 #[derive(Default)]
 pub(super) struct Largest {
     /// A message up to this size is not remembered.
     floor: usize,
     has_calls: bool,
-    /// The size of each, with its frame, and the call if it is one; the newest is the last.
+    /// The size of each with its frame, and its id if it is a call; the newest is the last.
     messages: Vec<(usize, Option<Id>)>,
-    /// How many were remembered since the beginning.
+    /// The number of messages that were remembered since the beginning.
     remembered: u64,
 }
 
 impl Largest {
-    /// A message of this size is sent.
+    /// Notes that a message of this size is sent.
     #[inline]
     pub(super) fn note(&mut self, size: usize) {
         if size > self.floor {
@@ -41,19 +42,19 @@ impl Largest {
             && let Some(least) = (0..=MOST).min_by_key(|&at| self.messages[at].0)
         {
             self.floor = self.messages.remove(least).0;
-            // It may be the newest itself.
+            // The removed message may be the newest itself.
             self.remembered -= u64::from(least == MOST);
         }
     }
 
-    /// Begins to tell messages apart, because one is a call; to be given to
-    /// [`name`](Largest::name) when the call was sent.
+    /// Begins to tell messages apart, because one is a call. Give the result to [`name`](Largest::name)
+    /// when the call was sent.
     pub(super) fn before_call(&mut self) -> u64 {
         self.has_calls = true;
         self.remembered
     }
 
-    /// The message since then was this call.
+    /// Notes that the message since then was this call.
     #[inline]
     pub(super) fn name(&mut self, before: u64, id: &Id) {
         if self.remembered > before
@@ -63,7 +64,7 @@ impl Largest {
         }
     }
 
-    /// Forgets the largest message; returns the call, if it is one.
+    /// Forgets the largest message; returns its id if it is a call.
     pub(super) fn take(&mut self) -> Option<Id> {
         let largest = (0..self.messages.len()).max_by_key(|&at| self.messages[at].0)?;
         self.messages.remove(largest).1

@@ -10,11 +10,11 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 use crate::sync::lock;
 
-/// How many bytes are on their way in each direction before the sender has to wait.
+/// The bytes under way in each direction before the sender has to wait.
 const ROOM: usize = 64 * 1024;
 
-/// Two ends of a connection in memory: what one sends, the other receives, with no framing in
-/// between. For tests, and for two parts of one program.
+/// Two ends of a connection in memory: each receives the messages of the other, without framing. For
+/// tests, and for two parts of one program.
 ///
 /// ```
 /// let (here, there) = duet_rpc::transport::memory::pair();
@@ -113,7 +113,8 @@ impl Transport for Memory {
 }
 
 impl Memory {
-    /// The other end receives what was sent, and then the end; what it sends goes nowhere.
+    /// Closes both directions. The other end receives the messages that were sent, and then the end; its
+    /// own messages are lost.
     fn hang_up(&mut self) {
         for way in [&self.incoming, &self.outgoing] {
             let mut way = lock(way);

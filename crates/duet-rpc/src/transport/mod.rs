@@ -1,9 +1,8 @@
 //! Transports carry messages between two peers.
 //!
-//! A [`Transport`] receives into an [`Inbox`] and sends from an [`Outbox`]; both belong to the
-//! driver, so a transport holds no message of its own, and none can be lost in it. Most transports
-//! carry bytes, and the profile's framing says how messages are cut out of them; some carry whole
-//! messages, as WebSockets do.
+//! A [`Transport`] receives into an [`Inbox`] and sends from an [`Outbox`]. Both belong to the driver, so
+//! a transport holds no message of its own, and cannot lose one. Most transports carry bytes, and the
+//! profile's framing cuts messages out of them. Some carry whole messages, as WebSockets do.
 
 pub(crate) mod buffer_pool;
 mod inbox;
@@ -22,7 +21,7 @@ pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
 #[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::Gate;
+pub use crate::net::AccessPolicy;
 /// Made by a [`Connector`].
 #[cfg(feature = "http")]
 #[doc(hidden)]
@@ -110,15 +109,15 @@ pub enum Received {
     Eof,
 }
 
-/// What became of the other end, as far as it is known.
+/// The end of the other side, as far as it is known.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ExitReport {
-    /// How the remote process ended, if it was a child of this one.
+    /// The exit status of the remote process, if it was a child of this one.
     pub exit: Option<ExitStatus>,
     /// The last lines that it wrote to stderr.
     pub last_stderr: Vec<String>,
-    /// The processes, of those that it was or had started, that had to be stopped with a signal.
+    /// The processes, of the child and those that it started, that had to be stopped with a signal.
     pub stopped: Vec<Stopped>,
 }
 
@@ -142,7 +141,7 @@ impl fmt::Display for Stopped {
 }
 
 impl fmt::Debug for ExitReport {
-    /// Shows how the process ended; what it wrote may hold anything.
+    /// Shows the end of the process; its output may contain anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ExitReport");
         shown.field("exit", &self.exit).field("last_stderr", &self.last_stderr.len());
@@ -180,11 +179,11 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
     }
 }
 
-/// Has the runtime watch a descriptor.
+/// Registers a descriptor with the runtime.
 ///
-/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or
-/// replaced while it is registered. Those that are given to this own theirs and never change it, so
-/// the older one is as good, and needs no `unsafe` here.
+/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced
+/// while it is registered. The callers of this own their descriptors and never change them, so the older
+/// function is as good, and needs no `unsafe` here.
 #[cfg(unix)]
 #[allow(deprecated)]
 pub(crate) fn register<T: std::os::fd::AsRawFd>(
@@ -194,8 +193,8 @@ pub(crate) fn register<T: std::os::fd::AsRawFd>(
     tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
 }
 
-/// Wakes this task after all others have run and the runtime has looked for events. Waking it directly would
-/// not do: a runtime runs tasks that are awake for quite a while before it looks.
+/// Wakes this task after all others have run and the runtime has looked for events. Waking it directly
+/// would not do: a runtime runs tasks that are awake for a while before it looks for events.
 pub(crate) fn let_others_run(cx: &mut Context<'_>) {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }

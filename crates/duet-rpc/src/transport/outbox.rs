@@ -13,28 +13,29 @@ use super::buffer_pool::Spare;
 use super::largest::Largest;
 use crate::random;
 
-/// So much that has left is not moved out of the way.
+/// Sent bytes up to this number are not moved out of the buffer.
 const LEFT: usize = 64 * 1024;
 
-/// A message that is larger than this keeps its own buffer, and is not copied behind the others.
+/// A larger message keeps its own buffer, and is not copied behind the others.
 const LARGE: usize = 64 * 1024;
 
-/// Where a transport takes what it sends: bytes, or whole messages.
+/// The messages that a transport has to send: as bytes, or as whole messages.
 #[derive(Default)]
 pub struct Outbox {
-    /// What leaves first.
+    /// The buffer that leaves first.
     bytes: Vec<u8>,
-    /// How many of `bytes` have left.
+    /// The number of `bytes` that have left.
     start: usize,
-    /// What leaves after `bytes`: large messages, each followed by a buffer for what is behind it.
+    /// The buffers that leave after `bytes`: large messages, each followed by a buffer for the messages
+    /// behind it.
     behind: VecDeque<Vec<u8>>,
-    /// How many bytes wait.
+    /// The bytes that wait.
     len: usize,
     framing: Writer,
     /// The lengths of the messages that wait, if they are not framed.
     lengths: VecDeque<usize>,
     signs: u64,
-    /// How many bytes have left since the beginning.
+    /// The bytes that have left since the beginning.
     sent: u64,
     largest: Largest,
     is_closing: bool,
@@ -42,10 +43,10 @@ pub struct Outbox {
     abandoned: Vec<Id>,
 }
 
-/// How messages are parted from each other.
+/// The framing of the messages.
 #[derive(Debug, Default)]
 enum Writer {
-    /// The transport keeps them apart.
+    /// The transport separates them.
     #[default]
     None,
     Frames(FrameWriter),
@@ -59,24 +60,24 @@ impl From<Option<Framing>> for Writer {
 }
 
 impl Outbox {
-    /// An empty one, for messages that are framed so, or not at all.
+    /// An empty outbox, for messages in this framing, or in none.
     pub fn new(framing: Option<Framing>) -> Self {
         Outbox { framing: framing.into(), ..Outbox::default() }
     }
 
-    /// An empty one, for messages that leave this end as WebSocket frames.
+    /// An empty outbox, for messages that leave this end as WebSocket frames.
     pub fn for_web_socket(role: ws::Role) -> Self {
         let framing = Writer::WebSocket(ws::WsFrameWriter::new(role, random::seed()));
         Outbox { framing, ..Outbox::default() }
     }
 
-    /// The bytes that wait, for a transport of bytes. Say with [`consume`](Outbox::consume) how
-    /// many of them have left.
+    /// The bytes that wait, for a transport of bytes. Report sent bytes with
+    /// [`consume`](Outbox::consume).
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// These many bytes have left.
+    /// Notes that these many bytes have left.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.len);
@@ -89,7 +90,7 @@ impl Outbox {
         }
     }
 
-    /// Goes on to the next buffer that has something to send, if all of the first has left.
+    /// Goes on to the next buffer with bytes to send, if all of the first has left.
     fn advance(&mut self) {
         while self.start >= self.bytes.len() {
             self.start -= self.bytes.len();
@@ -100,7 +101,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a frame of the transport's own behind all that waits, if frames of WebSockets do.
+    /// Adds a control frame behind everything that waits, if this outbox has WebSocket frames.
     #[cfg(feature = "websocket")]
     pub(crate) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
         self.make_room();
@@ -112,25 +113,26 @@ impl Outbox {
         self.len += last.len() - before;
     }
 
-    /// The message that waits longest, for a transport of messages. Say with
-    /// [`pop`](Outbox::pop) that it has left.
+    /// The message that has waited longest, for a transport of messages. Report with [`pop`](Outbox::pop)
+    /// that it has left.
     pub fn message(&self) -> Option<&[u8]> {
         self.lengths.front().and_then(|&length| self.bytes().get(..length))
     }
 
-    /// The message that waited longest has left.
+    /// Removes the message that has waited longest, because it has left.
     pub fn pop(&mut self) {
         if let Some(length) = self.lengths.pop_front() {
             self.consume(length);
         }
     }
 
-    /// How many bytes wait.
+    /// The number of bytes that wait.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// How much memory is held for what waits: what has left of a large message is freed with the rest.
+    /// The memory that is held for waiting bytes: the sent part of a large message is freed with the
+    /// rest.
     pub(crate) fn held(&self) -> usize {
         match self.is_empty() {
             true => 0,
@@ -138,29 +140,30 @@ impl Outbox {
         }
     }
 
-    /// Whether all has left.
+    /// Returns `true` if everything has left.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The remote took bytes that had left before: nothing more may leave yet, but it reads.
+    /// Notes that the remote took bytes that had left before. There may be no room yet, but the remote
+    /// reads.
     #[cfg(any(unix, feature = "http"))]
     pub(crate) fn note_reading(&mut self) {
         self.signs += 1;
     }
 
-    /// Grows whenever there is a sign that the remote reads: bytes leave, or bytes that have left
-    /// are taken.
+    /// A count that grows with each sign that the remote reads: bytes leave, or it takes bytes that have
+    /// left.
     pub(crate) fn signs(&self) -> u64 {
         self.signs
     }
 
-    /// Whether the connection will be closed when all that is under way is done.
+    /// Returns `true` if the connection will be closed when everything under way is done.
     pub fn is_closing(&self) -> bool {
         self.is_closing
     }
 
-    /// Whether the last received message gets no answer (HTTP then sends 202): everything that was received
+    /// Returns `true` if the last received message gets no answer (HTTP then sends 202): everything that was received
     /// is handled, and nothing waits in the outbox. A transport of the kind
     /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
     pub fn take_settled(&mut self) -> bool {
@@ -198,35 +201,35 @@ impl Outbox {
         self.largest.name(before, id);
     }
 
-    /// The remote has refused a message as too large: the largest is. Returns the call, if it is one.
+    /// Returns the call that the remote refused as too large, if the largest message is a call.
     pub(crate) fn take_largest(&mut self) -> Option<Id> {
         self.largest.take()
     }
 
-    /// How many bytes have left since the beginning.
+    /// The number of bytes that have left since the beginning.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Gives a large buffer that is not in use to whoever else needs one.
+    /// Gives an unused large buffer to other connections.
     #[inline]
     pub(crate) fn recycle_buffer(&mut self) {
         Spare::Outgoing.recycle(&mut self.bytes);
     }
 
-    /// Gives back memory that is not in use.
+    /// Frees unused memory.
     pub(crate) fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.behind.shrink_to_fit();
         self.lengths.shrink_to_fit();
     }
 
-    /// Frames what comes from here on so.
+    /// Sets the framing of further messages.
     pub(crate) fn set_framing(&mut self, framing: Framing) {
         self.framing = Some(framing).into();
     }
 
-    /// Appends a message that is written already.
+    /// Appends a finished message.
     pub(crate) fn push(&mut self, message: &[u8]) {
         let Ok(()) = self.send(|out| {
             out.extend_from_slice(message);
@@ -234,8 +237,8 @@ impl Outbox {
         });
     }
 
-    /// Drops what has left from a buffer that would have to grow otherwise, so that a remote which
-    /// always leaves a little does not make it grow for ever.
+    /// Drops sent bytes from a buffer that would have to grow otherwise. So a remote that always leaves a
+    /// few bytes does not make it grow for ever.
     fn make_room(&mut self) {
         if self.start > LEFT && self.start > self.bytes.len() / 2 && self.behind.is_empty() {
             self.bytes.drain(..self.start);
@@ -255,8 +258,8 @@ impl Sink for Outbox {
             Writer::Frames(writer) => writer.write(last, message)?,
             Writer::WebSocket(writer) => writer.write(last, message)?,
             Writer::None => {
-                // A line of its own framing, less the line end: this takes back what a writer that
-                // fails or panics has written.
+                // Written as a line, without its line end: the writer of lines takes back the bytes of a
+                // message that fails or panics.
                 FrameWriter::new(Framing::Ndjson).write(last, message)?;
                 last.pop();
                 self.lengths.push_back(last.len() - before);
@@ -292,7 +295,7 @@ impl Sink for Outbox {
 }
 
 impl fmt::Debug for Outbox {
-    /// Shows how much waits, and nothing of what it is.
+    /// Shows the number of waiting bytes, and nothing of their contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Outbox");
         shown.field("framing", &self.framing).field("bytes", &self.len()).finish_non_exhaustive()

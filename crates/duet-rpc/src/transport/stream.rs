@@ -18,19 +18,19 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport};
 /// use duet_rpc::transport::Stream;
 ///
 /// let (here, there) = tokio::io::duplex(64 * 1024);
-/// let (here, there) = (Stream::of(here), Stream::of(there));
+/// let (here, there) = (Stream::from_io(here), Stream::from_io(there));
 /// # drop((here, there));
 /// ```
 pub struct Stream<R, W> {
     reader: R,
     writer: W,
-    /// Whether the writer may hold bytes that it has taken and not passed on.
+    /// `true` if the writer may hold bytes that it has not passed on.
     unflushed: bool,
-    /// Runs while the writer takes its time to close.
+    /// Runs while the writer closes.
     closing: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long a writer may take to close. One that still holds bytes which nobody takes never would.
+/// The time that a writer has to close. A writer with bytes that nobody takes would never close.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl<R, W> Stream<R, W>
@@ -47,7 +47,7 @@ where
         &mut self.writer
     }
 
-    /// Drops the writer, and gives the reader back.
+    /// Drops the writer, and returns the reader.
     pub(crate) fn close_writer(self) -> R {
         self.reader
     }
@@ -57,8 +57,8 @@ impl<S> Stream<tokio::io::ReadHalf<S>, tokio::io::WriteHalf<S>>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
-    /// Reads from and writes to the same thing.
-    pub fn of(stream: S) -> Self {
+    /// Reads from and writes to the same stream.
+    pub fn from_io(stream: S) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         Stream { reader, writer, unflushed: false, closing: None }
     }
@@ -75,7 +75,7 @@ where
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
         let space = inbox.space()?;
-        // Bytes go straight into the decoder's buffer; a read that is pending has taken none.
+        // Bytes go directly into the decoder's buffer; a pending read has taken none.
         let count = loop {
             match ready!(pin!(self.reader.read_buf(space)).poll(cx)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -106,7 +106,7 @@ where
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        // Whether the other end is still there to see it makes no difference now.
+        // The connection ends whether or not the other end sees it.
         if Pin::new(&mut self.writer).poll_shutdown(cx).is_pending() {
             let sleep = || Box::pin(tokio::time::sleep(PATIENCE));
             ready!(self.closing.get_or_insert_with(sleep).as_mut().poll(cx));

@@ -1,4 +1,4 @@
-//! What becomes of calls when a connection breaks.
+//! Calls when a connection breaks.
 
 use std::io;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_a
     let peer = client.peer().expect("it is connected");
     until(|| peer.stats().pending_calls == 1000).await;
     world.always(Does::Hang);
-    // The clock goes on while the server waits for its handlers, but not from there on.
+    // The clock moves while the server waits for its handlers, but not from there on.
     world.server().close().await;
     let since = Instant::now();
     let mut ids = Vec::new();
@@ -152,7 +152,7 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_who_waits_for_a_connection_and_tries_again_never_spins() {
+async fn p6_waiting_for_a_connection_and_retrying_never_spins() {
     // The runtime has one thread, and this loop yields only where the client makes it wait.
     let world = World::new(echo());
     let client = world.connected().await;
@@ -215,7 +215,7 @@ async fn p6_states_are_seen() {
     assert_eq!(seen, [failed, "connected", broken, failed, "connected again", "Closed"]);
 }
 
-/// Fails to be read when it is told to, and then takes its time to close.
+/// A transport that fails to read on request, and then closes slowly.
 struct Slow {
     memory: Memory,
     breaks: tokio::sync::oneshot::Receiver<()>,
@@ -283,7 +283,7 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
     assert_works(&client).await;
 }
 
-/// On real threads and a real clock, as far as that goes.
+/// On real threads and a real clock.
 #[test]
 fn p6_many_who_try_again_all_get_through_many_breaks() {
     const CALLERS: usize = 16;

@@ -1,4 +1,4 @@
-//! How a client ends.
+//! The end of a client.
 
 use std::io;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! A client whose connection comes back: P6, and what of P2, P3, P5 and P9 holds over its breaks.
+//! A client that reconnects: P6, and the parts of P2, P3, P5 and P9 that hold across breaks.
 //!
-//! The clock stands still but when there is nothing else to do, so that times are exact, and no test
-//! depends on how fast anything is.
+//! The clock moves only when nothing else is left to do, so times are exact, and no test depends on the
+//! speed of the machine.
 
 mod breaks;
 mod ends;
@@ -27,18 +27,18 @@ use duet_rpc::{
 use tokio::time::Instant;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Nothing of it is random, so that each time is known.
+/// A back-off without randomness, so that each time is known.
 const PLAIN: Backoff = Backoff { first: MS_100, factor: 2.0, most: SECOND, jitter: 0.0 };
 const MS_100: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
-/// Longer than what counts as a connection that stood.
+/// Longer than a connection must live to reset the back-off.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a connector does when it is asked.
+/// The outcome of an attempt to connect.
 #[derive(Clone, Copy)]
 enum Does {
     Serve,
-    /// Accepts, and drops the connection at once.
+    /// Accepts, and drops the connection immediately.
     Drop,
     Fail(io::ErrorKind),
     Hang,
@@ -51,12 +51,12 @@ struct World(Arc<Inner>);
 
 struct Inner {
     router: Router,
-    /// What the next attempts come to; then they are served.
+    /// The outcomes of the next attempts; later ones are served.
     script: Mutex<VecDeque<Does>>,
-    /// What all attempts come to that the script says nothing of.
+    /// The outcome of all attempts that the script does not list.
     rest: Mutex<Does>,
     servers: Mutex<Vec<Peer>>,
-    /// When there was an attempt.
+    /// The time of each attempt.
     attempts: Mutex<Vec<Instant>>,
     began: Instant,
 }
@@ -122,7 +122,7 @@ impl World {
         self.servers().pop().expect("one was connected to")
     }
 
-    /// The server ends the connection, and the client has seen it.
+    /// Ends the connection from the server, and waits until the client has seen it.
     async fn break_off(&self, client: &Client) {
         let peer = client.peer().expect("it is connected");
         self.server().close().await;
@@ -156,7 +156,7 @@ fn echo() -> Router {
         .method("never", async || -> Result<(), Failure> { std::future::pending().await })
 }
 
-/// What the cause of an error says of how the connection ended.
+/// The reason of the disconnect that caused an error.
 fn reason(error: &Error) -> Option<CloseReason> {
     let cause = std::error::Error::source(error)?;
     cause.downcast_ref::<Disconnect>().map(Disconnect::reason)
@@ -171,7 +171,7 @@ async fn assert_works(client: &Client) {
     assert_eq!(client.call::<String>("echo", ["x"]).await.expect("it is served"), "x");
 }
 
-/// After the end for good every operation fails at once, and fatally.
+/// After the final end every operation fails immediately, and fatally.
 async fn assert_over(client: &Client, expected: CloseReason) {
     let since = Instant::now();
     let errors = [

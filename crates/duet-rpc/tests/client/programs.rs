@@ -1,4 +1,4 @@
-//! A client whose server is a program: how it ends, and why it cannot be had.
+//! A client whose server is a program: its end, and the reasons why it cannot be started.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use duet_rpc::transport::Child;
 use duet_rpc::{Backoff, Client, ClientBuilder, CloseReason, ErrorKind, Peer, Profile, Router};
 use tokio::process::Command;
 
-/// A server in `sh` that answers its first request, and whatever follows.
+/// The first lines of a server in `sh`, which answer its first request. A test adds the rest.
 const ANSWERS: &str = r#"read r; echo '{"jsonrpc":"2.0","id":1,"result":1}';"#;
 
-/// A client of a program, and how often the program was started.
+/// A client of a program, and the number of times that the program was started.
 fn client_of(program: &str, words: &[&str]) -> (ClientBuilder, Arc<AtomicUsize>) {
     let starts = Arc::new(AtomicUsize::new(0));
     let (count, program) = (Arc::clone(&starts), program.to_owned());

@@ -1,4 +1,4 @@
-//! The same over real sockets: a server that goes and comes back at its old address.
+//! A client over real sockets: a server that stops and comes back at its old address.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const QUICK: Backoff = Backoff {
     jitter: 0.5,
 };
 
-/// A server that says when a call of `wait` has begun, which it never answers.
+/// A server that reports when a call of `wait` has begun, which it never answers.
 fn serve(address: &Address, begun: &'static Notify) -> (Address, Hub) {
     let mut profile = Profile::agent();
     profile.drain_timeout = Duration::from_millis(1);

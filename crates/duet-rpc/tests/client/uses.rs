@@ -64,7 +64,7 @@ async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connect
     let ask = move |cx: Context| {
         let tell = tell.clone();
         let peer = cx.peer().clone();
-        // Outside of the handler, which is stopped when its connection is gone.
+        // Outside the handler, which is stopped when its connection is gone.
         tokio::spawn(async move {
             let pending = peer.call::<()>("never", ()).await.expect_err("it breaks");
             let late = peer.call::<()>("never", ()).await.expect_err("it broke");
@@ -84,7 +84,7 @@ async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connect
     server.close().await;
     let (pending, late) = told.recv().await.expect("it is told");
     for error in [pending, late] {
-        // What a handler holds is the one connection, and that does not come back.
+        // A handler holds one connection, which does not come back.
         assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:#}");
         assert!(!error.is_recoverable());
     }

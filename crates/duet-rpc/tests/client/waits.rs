@@ -1,4 +1,4 @@
-//! How long a client waits between attempts, and when it gives up.
+//! The waits of a client between attempts, and the point at which it gives up.
 
 use std::io;
 use std::time::Duration;
@@ -31,16 +31,16 @@ async fn p6_a_part_of_each_wait_is_random() {
     let pauses = world.pauses();
     assert_eq!(pauses.len(), 41);
     assert!(pauses[1..].iter().all(|pause| (30_000..=60_001).contains(pause)), "{pauses:?}");
-    // That forty of thirty thousand are all the same does not happen.
+    // Forty equal values of thirty thousand do not happen by chance.
     assert!(pauses[2..].iter().any(|pause| *pause != pauses[1]), "{pauses:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn p6_the_back_off_begins_anew_after_a_connection_that_stood_and_else_goes_on() {
-    // How often it is refused, how long the connection stands, and the pauses before and behind.
+    // The number of refusals, the lifetime of the connection, and the pauses before and after it.
     let rows: [(usize, Duration, &[u64]); 2] = [
         (3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
-        // It counts as one more that failed.
+        // It counts as one more failure.
         (2, SECOND - MS(1), &[0, 100, 200, 999 + 400, 800, 1000]),
     ];
     for (refusals, stands, pauses) in rows {

@@ -6,7 +6,7 @@ use duet_rpc::{Hub, Peer, Profile, Router};
 
 use super::script::server_router;
 
-/// In the environment of the process that serves.
+/// The variable that marks the process that serves.
 pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
 pub(super) const LINKS: &[&str] = &[
@@ -30,7 +30,7 @@ pub(super) fn serve_stdio() {
         .expect("it serves");
 }
 
-/// What holds a server as long as it is needed.
+/// The owner of a server, while it is needed.
 pub(super) enum Server {
     Peer(Peer),
     Child,

@@ -1,6 +1,6 @@
 //! Two peers of the library over every transport: the same dialogues, with the same outcome (T1, P1, P3,
-//! P5). One of them is a child process, so this runs itself as one, and has no test harness, as that
-//! prints.
+//! P5). One transport is a child process, so this runs itself as one. It has no test harness, because a
+//! harness prints.
 
 #[cfg(not(unix))]
 fn main() {}

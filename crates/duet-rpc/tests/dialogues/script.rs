@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::links::join;
 
-/// What a connection keeps: how many of its handlers were cancelled.
+/// The value of a connection: the number of its handlers that were cancelled.
 #[derive(Default)]
 struct Cancelled(AtomicU64);
 
-/// Counts, when it is dropped before its time.
+/// Counts when it is dropped before its end.
 struct Guard(Arc<Cancelled>);
 
 impl Drop for Guard {
@@ -112,14 +112,14 @@ async fn calls(client: &Peer, link: &str) {
         assert_eq!(error.remote().map(|remote| remote.code), Some(code), "{link} {method}");
         assert!(error.is_recoverable(), "{link} {method}");
     }
-    // Nothing comes back of this, and the next call is answered.
+    // This has no answer, and the next call is answered.
     for method in ["echo", "nothing", "panic"] {
         client.notify(method, (1,)).await.expect("it is sent");
     }
     assert_eq!(client.call::<u64>("late", (7,)).await.expect("it answers"), 7, "{link}");
 }
 
-/// Many calls at once each get their own answer.
+/// Many concurrent calls each get their own answer.
 async fn many(client: &Peer, link: &str) {
     let calls = (0..500_u64).map(|number| {
         let client = client.clone();
@@ -152,7 +152,7 @@ async fn cancellation(client: &Peer, link: &str) {
     }
 }
 
-/// After the end nothing works, and says so at once.
+/// After the end every operation fails immediately.
 async fn ends(client: Peer, link: &str) {
     let end = client.close().await;
     assert_eq!(end.reason(), CloseReason::Closed, "{link}");

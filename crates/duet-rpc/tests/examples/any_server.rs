@@ -1,4 +1,4 @@
-//! The client of any language server, with one of ours and with programs that are none.
+//! The client of any language server, with one of ours and with programs that are not servers.
 
 use std::process::{Command, Output, Stdio};
 
@@ -29,7 +29,7 @@ fn it_gets_to_know_our_language_server() {
 
 #[test]
 fn servers_that_ask_are_answered() {
-    // A server in a few lines of shell: it asks five things, and says on stderr what it is answered.
+    // A server in a few lines of shell: it makes five requests, and writes the answers to stderr.
     let ask = |id: u32, method: &str, params: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     };
@@ -76,7 +76,7 @@ fn servers_that_ask_are_answered() {
 fn servers_that_do_not_do_what_they_should_are_told_of() {
     let result = r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#;
     let error = r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#;
-    // What it is called with, its last line on stdout, and what must stand on stderr.
+    // Its arguments, its last line on stdout, and the text that stderr must contain.
     let rows: [(&[&str], &str, &[&str]); 6] = [
         (&["/no/such/program"], "", &[r#"cannot start "/no/such/program": No such file"#]),
         (
@@ -84,13 +84,13 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
             "its process ended with exit status: 3",
             &["it went wrong: the connection is closed", "its stderr: first\nits stderr: oh no\n"],
         ),
-        // It says nothing, but reads, and so sees the end.
+        // It sends nothing, but reads, and so sees the end.
         (
             &["--patience", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
             "end: it was closed here; its process ended with exit status: 0",
             &["it went wrong: there was no answer in time"],
         ),
-        // It neither says nor reads anything.
+        // It neither sends nor reads anything.
         (
             &["--patience", "0.1", "sleep", "3600"],
             "end: it was closed here; its process ended with signal: 15 (SIGTERM)",

@@ -13,7 +13,7 @@ fn change(server: &mut Process, version: u32, changes: &Value) {
     server.notify("textDocument/didChange", params);
 }
 
-/// A text put in place of what stands from one position to another.
+/// A text that replaces the range from one position to another.
 fn put(start: (u32, u32), end: (u32, u32), text: &str) -> Value {
     let position = |(line, character)| json!({"line": line, "character": character});
     json!({"range": {"start": position(start), "end": position(end)}, "text": text})
@@ -21,14 +21,14 @@ fn put(start: (u32, u32), end: (u32, u32), text: &str) -> Value {
 
 #[test]
 fn changes_are_made_where_they_are_meant() {
-    // A text, what is done to it, and then a word that must stand there: its line, start, end and the
-    // hover's first line.
+    // A text, its changes, and then a word that must be there: its line, start, end and the hover's first
+    // line.
     type Row<'a> = (&'a str, Value, &'a [(u32, u32, u32, &'a str)]);
     let rows: [Row<'_>; 12] = [
         ("one two", json!([put((0, 0), (0, 3), "three")]), &[(0, 0, 5, "three"), (0, 6, 9, "two")]),
         ("one", json!([put((0, 3), (0, 3), " two")]), &[(0, 0, 3, "one"), (0, 4, 7, "two")]),
         ("one", json!([put((0, 0), (0, 3), "")]), &[]),
-        // Each counts in what the one before it has left.
+        // Each change counts positions in the result of the one before it.
         (
             "a",
             json!([put((0, 1), (0, 1), "\nb"), put((1, 1), (1, 1), "c")]),
@@ -40,7 +40,7 @@ fn changes_are_made_where_they_are_meant() {
         ("😀one", json!([put((0, 2), (0, 5), "two")]), &[(0, 2, 5, "two")]),
         ("😀one", json!([put((0, 0), (0, 2), "")]), &[(0, 0, 3, "one")]),
         ("😀one", json!([put((0, 1), (0, 1), "x ")]), &[(0, 0, 1, "x"), (0, 4, 7, "one")]),
-        // What is nowhere is at the end, and the wrong way round is not.
+        // A position beyond the text is at its end; a reversed range is put in order.
         ("one", json!([put((7, 7), (8, 8), " two")]), &[(0, 0, 3, "one"), (0, 4, 7, "two")]),
         ("one two", json!([put((0, 3), (0, 0), "x")]), &[(0, 0, 1, "x"), (0, 2, 5, "two")]),
         // A whole text, with a change before and one behind.
@@ -72,7 +72,7 @@ fn changes_are_made_where_they_are_meant() {
 fn a_hover_sees_every_change_before_it() {
     let (mut server, _) = open(json!({}));
     open_document(&mut server, "");
-    // All are on their way before the first is answered.
+    // All are under way before the first is answered.
     for version in 2..102 {
         change(&mut server, version, &json!([put((0, 0), (0, 0), "x")]));
         let position = json!({"line": 0, "character": 0});
@@ -107,7 +107,7 @@ fn what_is_found_goes_with_the_text() {
     server.notify("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
     assert_eq!(server.next(), publication(&json!({"uri": URI, "diagnostics": []})));
     assert_eq!(hover(&mut server, 0, 0), Ok(Value::Null));
-    // A change of what is not open says nothing, and the next that is opened is served.
+    // A change of a document that is not open is ignored, and the next document that is opened is served.
     change(&mut server, 4, &json!([{"text": "TODO"}]));
     assert_eq!(open_document(&mut server, "TODO"), found);
     bye(server);

@@ -1,4 +1,4 @@
-//! The language server as an editor drives it: its life, its answers, what it finds in a text.
+//! The language server as an editor drives it: its life cycle, its answers, its diagnostics.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::process::{Process, Wire};
 
 pub(crate) const URI: &str = "file:///notes.txt";
 
-/// A server that has been started and asked who it is, by an editor of these capabilities.
+/// A server that was started and initialised by an editor with these capabilities.
 pub(crate) fn open(capabilities: Value) -> (Process, Value) {
     let mut server = Process::start("language_server", Wire::Headers);
     let params = json!({"processId": null, "rootUri": null, "capabilities": capabilities});
@@ -15,7 +15,7 @@ pub(crate) fn open(capabilities: Value) -> (Process, Value) {
     (server, introduction)
 }
 
-/// Opens a document, and returns what is found in it.
+/// Opens a document, and returns its diagnostics.
 pub(crate) fn open_document(server: &mut Process, text: &str) -> Value {
     let document = json!({"uri": URI, "languageId": "text", "version": 1, "text": text});
     server.notify("textDocument/didOpen", json!({"textDocument": document}));
@@ -80,8 +80,8 @@ fn it_says_who_it_is_and_counts_as_the_editor_does() {
 
 #[test]
 fn a_hover_knows_the_word_and_where_it_stands() {
-    // The position, then where the word stands, the word, its length and how often it is there. The 𝒳
-    // is one letter: two units of UTF-16, four bytes of UTF-8. The 😀 is none.
+    // The position, the start of the word, the word, its length and its count. The 𝒳 is one letter: two
+    // units of UTF-16, four bytes of UTF-8. The 😀 is not a letter.
     type Word<'a> = Option<(u32, u32, &'a str, &'a str)>;
     let text = "😀 𝒳y b\r\nünï_1 ünï_1\r\rb";
     let long = ("ünï_1", "5 characters, 2 times");
@@ -122,7 +122,7 @@ fn a_hover_knows_the_word_and_where_it_stands() {
                     true => ("plaintext", word.to_owned()),
                     false => ("markdown", format!("`{word}`")),
                 };
-                // A position behind the last line is at the end of that.
+                // A position behind the last line counts as the end of that line.
                 let line = line.min(3);
                 let value = format!("{word}\n\n{facts} in this document");
                 let contents = json!({"kind": kind, "value": value});
@@ -190,7 +190,7 @@ fn it_lives_as_a_language_server_does() {
     server.call("initialize", json!({"capabilities": {}})).expect("it is served");
     assert_eq!(server.call("initialize", json!({"capabilities": {}})), Err(no_more.clone()));
     assert_eq!(server.call("textDocument/hover", at.clone()), Ok(Value::Null));
-    // It goes on after `shutdown`, and refuses all but `exit`.
+    // It runs on after `shutdown`, and refuses everything but `exit`.
     assert_eq!(server.call("shutdown", Value::Null), Ok(Value::Null));
     for (method, params) in [("textDocument/hover", at), ("shutdown", Value::Null)] {
         assert_eq!(server.call(method, params), Err(no_more.clone()), "{method}");
@@ -240,7 +240,7 @@ fn what_does_not_fit_is_refused() {
     for (params, error) in rows {
         assert_eq!(server.call("textDocument/hover", params.clone()), Err(error), "{params}");
     }
-    // These have nobody to tell, and cost nothing.
+    // These notifications have no answer, and change nothing.
     server.notify("textDocument/didOpen", json!({"textDocument": {"uri": URI, "text": 7}}));
     server.notify("textDocument/didChange", json!(["?"]));
     server.notify("$/somethingNew", json!({}));

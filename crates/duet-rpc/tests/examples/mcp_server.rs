@@ -1,5 +1,5 @@
-//! The server of the Model Context Protocol, message by message. What the official clients make of it is
-//! tested beside the command.
+//! The server of the Model Context Protocol, message by message. The tests of the command run it with the
+//! official clients.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn tool(server: &mut Process, name: &str, arguments: Value) -> Result<Value, Val
     server.call("tools/call", json!({"name": name, "arguments": arguments}))
 }
 
-/// Asks for primes, and to be told of the progress.
+/// Asks for primes, with progress.
 fn count_primes(server: &mut Process, id: i64, limit: u64, token: &Value) {
     let (arguments, meta) = (json!({"limit": limit}), json!({"progressToken": token}));
     let params = json!({"name": "count_primes", "arguments": arguments, "_meta": meta});
@@ -112,7 +112,7 @@ fn what_is_no_call_of_a_tool_is_refused() {
     assert_eq!(tool(&mut server, "fly", json!({})), Err(unknown));
     let list = wrong(json!({"param": "arguments", "expected": "object", "received": "array"}));
     assert_eq!(tool(&mut server, "status", json!([])), Err(list));
-    // How newer clients begin; told this, they begin with `initialize`.
+    // Newer clients begin like this; after this error they begin with `initialize`.
     let method = json!({"code": -32601, "message": "Method not found: server/discover"});
     assert_eq!(server.call("server/discover", json!({})), Err(method));
     assert_eq!(server.close(), Some(0));
@@ -156,7 +156,7 @@ fn cancel_two_tools(mut server: Process, is_answered: bool) {
             let cancelled = json!({"jsonrpc": "2.0", "id": id, "error": error});
             assert_eq!(message_but_progress(&server), cancelled);
         }
-        // It stops at its next breath. If it does not, nothing ever says so.
+        // It stops at its next await. If it does not, this loop never ends.
         loop {
             server.ask(3, "tools/call", json!({"name": "status"}));
             let answer = message_but_progress(&server);
@@ -169,7 +169,7 @@ fn cancel_two_tools(mut server: Process, is_answered: bool) {
     assert_eq!(server.close(), Some(0));
 }
 
-/// The next message that is no progress.
+/// The next message that is not progress.
 fn message_but_progress(server: &Process) -> Value {
     loop {
         let message = server.next();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::process::example;
 
-/// The command that an example's first comment shows, and what it promises to print.
+/// The command in an example's first comment, and the output that it promises.
 pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(format!("{name}.rs"));
     let source = std::fs::read_to_string(source).expect("it is there");
@@ -22,7 +22,7 @@ pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
 fn examples_print_what_they_say() {
     for name in ["hello", "both_ways", "cancel", "custom_transport"] {
         let (command, promised) = promise(name);
-        // What stands between the quotes of an `echo` is its input.
+        // The text between the quotes of an `echo` is its input.
         let input = command.strip_prefix("$ echo '").and_then(|rest| rest.split('\'').next());
         let mut process = Command::new(example(name))
             .stdin(Stdio::piped())
@@ -31,7 +31,7 @@ fn examples_print_what_they_say() {
             .spawn()
             .expect("it is built");
         let mut stdin = process.stdin.take().expect("a pipe");
-        // One that reads nothing may be gone already.
+        // An example that reads nothing may have ended already.
         if let Some(input) = input {
             writeln!(stdin, "{input}").expect("it reads");
         }

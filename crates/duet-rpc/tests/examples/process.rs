@@ -1,4 +1,4 @@
-//! An example as a child process, spoken to over pipes.
+//! An example as a child process, over pipes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What takes longer than this hangs. Nothing else depends on it.
+/// The time after which a test counts as hanging. Nothing else depends on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn example(name: &str) -> PathBuf {
@@ -31,7 +31,7 @@ pub(crate) enum Wire {
     Lines,
 }
 
-/// A server that runs. Every message that it sends has to be asked for.
+/// A running server. The test has to read every message that it sends.
 pub(crate) struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -84,7 +84,7 @@ impl Process {
         self.messages.recv_timeout(PATIENCE).expect("there is a further message")
     }
 
-    /// The result, or the error, of a request that is answered before anything else is sent.
+    /// The result, or the error, of a request whose answer is the next message.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.ask(99, method, params);
         let mut answer = self.next();
@@ -102,7 +102,7 @@ impl Process {
         self.child.wait().expect("our child").code()
     }
 
-    /// The same, when there is nothing more to be said to it.
+    /// The same, after closing its stdin.
     pub(crate) fn close(&mut self) -> Option<i32> {
         self.stdin = None;
         self.wait()

@@ -1,4 +1,4 @@
-//! A server that does nothing by itself: a test hears each request, and says what becomes of it.
+//! A server that does nothing by itself: a test receives each request, and decides the response.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::support::{Client, PATIENCE, listen};
 
-/// The server, and what it hears.
+/// The server, and the events that it receives.
 pub(crate) struct ByHand {
     pub(crate) address: SocketAddr,
     hears: mpsc::UnboundedReceiver<Heard>,
@@ -21,15 +21,15 @@ pub(crate) enum Heard {
     End,
 }
 
-/// A request that waits for what the test makes of it.
+/// A request that waits for the test's decision.
 pub(crate) struct Request {
-    /// Which connection it came on, counted from 0.
+    /// The number of its connection, counted from 0.
     pub(crate) connection: usize,
     pub(crate) body: Value,
     acts: mpsc::UnboundedSender<(Act, oneshot::Sender<()>)>,
 }
 
-/// What is done on a connection.
+/// An action on a connection.
 pub(crate) enum Act {
     Send(Vec<u8>),
     Close,
@@ -49,7 +49,7 @@ impl ByHand {
         ByHand { address, hears }
     }
 
-    /// What is heard next. Notifications are only said to have arrived, as by any server.
+    /// The next event. Notifications are answered with 202 by themselves.
     pub(crate) async fn hear(&mut self) -> Heard {
         loop {
             let heard = timeout(PATIENCE, self.hears.recv()).await.expect("it hangs");
@@ -71,7 +71,8 @@ impl ByHand {
         }
     }
 
-    /// Waits until the client has closed so many connections, and sends no request meanwhile.
+    /// Waits until the client has closed this many connections, and checks that it sends no request
+    /// meanwhile.
     pub(crate) async fn ends(&mut self, count: usize) {
         for _ in 0..count {
             match self.hear().await {
@@ -87,10 +88,10 @@ impl Request {
         self.body["method"].as_str().expect("it has a method")
     }
 
-    /// Does this on its connection, and comes back when it is done.
+    /// Does this on its connection, and waits until it is done.
     pub(crate) async fn act(&self, act: Act) {
         let (done, is_done) = oneshot::channel();
-        // A connection that the client has closed is of no interest.
+        // A connection that the client has closed does not matter.
         let _ = self.acts.send((act, done));
         let _ = is_done.await;
     }
@@ -128,7 +129,7 @@ async fn converse(stream: TcpStream, connection: usize, heard: mpsc::UnboundedSe
                 let _ = heard.send(Heard::Request(request));
             }
             Some((act, done)) = to_do.recv() => {
-                // Who waits for an end hears of it when `done` is dropped, behind the connection.
+                // A waiting test learns of the end when `done` is dropped, after the connection.
                 match act {
                     Act::Send(bytes) => client.send(bytes).await,
                     Act::Close => return drop((client, done)),

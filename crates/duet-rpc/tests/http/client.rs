@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
 use crate::by_hand::response;
-use crate::support::{answer_with, gate, listen, methods, place, serve_with, target};
+use crate::support::{access, answer_with, listen, methods, place, serve_with, target};
 
 pub(crate) async fn client_of(address: SocketAddr) -> Peer {
     let profile = Profile::agent();
@@ -24,7 +24,7 @@ async fn t1_calls_and_notifications_go_both_ways_over_http() {
         let _ = heard.send(n);
         async { Ok::<_, Failure>(()) }
     });
-    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    let client = client_of(serve_with(Profile::agent(), access(), router).await).await;
     for n in 0..5 {
         assert_eq!(client.call::<i64>("add", (n, 1)).await.expect("a sum"), n + 1);
         client.notify("note", (n,)).await.expect("it is sent");
@@ -34,7 +34,7 @@ async fn t1_calls_and_notifications_go_both_ways_over_http() {
     assert_eq!(client.call::<Value>("echo", &value).await.expect("large"), value);
     let error = client.call::<()>("nope", ()).await.expect_err("unknown");
     assert_eq!(error.kind(), ErrorKind::Remote);
-    // What is sent last is heard, too.
+    // The last message arrives too.
     client.notify("note", (99,)).await.expect("it is sent");
     client.close().await;
     assert_eq!(hears.recv().await, Some(99));
@@ -50,7 +50,7 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
             Ok::<_, Failure>(n)
         }
     });
-    let client = client_of(serve_with(Profile::agent(), gate(), router).await).await;
+    let client = client_of(serve_with(Profile::agent(), access(), router).await).await;
     for _ in 0..3 {
         let calls: Vec<_> =
             (0..20).map(|n| tokio::spawn(client.call::<u32>("meet", (n,)))).collect();
@@ -62,7 +62,7 @@ async fn t1_twenty_calls_at_once_share_a_few_connections() {
 
 #[tokio::test]
 async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
-    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let address = serve_with(Profile::agent(), access().token("s3cret"), methods()).await;
     let profile = Profile::agent();
     for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
         let transport = HttpClient::connect(&place(address), &target(), token, &profile).await;
@@ -81,7 +81,7 @@ async fn t3_the_client_shows_its_token_and_says_why_it_was_refused() {
     }
 }
 
-/// The connection ends, and this is why.
+/// Checks that the connection ends, for this reason.
 pub(crate) async fn assert_ends_with(client: &Peer, why: &str) {
     let end = client.closed().await;
     let shown = format!("{end:?} {end}");
@@ -112,7 +112,7 @@ async fn t1_responses_of_other_servers_are_understood() {
             let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
             (format!("{early}{}", response("200 OK", &body)), false)
         },
-        // It says nothing of closing, and closes: the next request goes elsewhere.
+        // It closes without announcing it: the next request uses another connection.
         |body| (response("200 OK", &body), true),
     ];
     let address = answer_with(move |number| {
@@ -180,6 +180,6 @@ fn p6_a_refusal_says_whether_to_try_again() {
         [(503, true), (429, true), (401, false), (404, false), (413, false)]
     {
         let error = std::io::Error::from(Refused::new(status));
-        assert_eq!(Refused::of(&error).map(Refused::is_temporary), Some(is_temporary));
+        assert_eq!(Refused::from_error(&error).map(Refused::is_temporary), Some(is_temporary));
     }
 }

@@ -9,14 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{answer, call, gate, methods, post, target};
+use crate::support::{access, answer, call, methods, post, target};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The client's end of a connection to a server with this profile and these settings.
 fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> UnixStream {
     let (here, there) = UnixStream::pair().expect("a pair");
-    let transport = HttpServer::new(Socket::unix(there), Arc::new(gate()), &target(), profile);
+    let transport = HttpServer::new(Socket::unix(there), Arc::new(access()), &target(), profile);
     let router = methods().method("nap", async |(seconds,): (u64,)| {
         sleep(SECOND * seconds as u32).await;
         Ok::<_, Failure>(seconds)
@@ -29,12 +29,13 @@ fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> Uni
     here
 }
 
-/// What comes until the server closes, and after how many seconds it does.
+/// The bytes until the server closes, and the seconds until then.
 async fn read_out(client: &mut UnixStream) -> (String, u64) {
     let begun = Instant::now();
     let mut text = String::new();
     client.read_to_string(&mut text).await.expect("an orderly end");
-    // The server takes a last look before it gives up, and leaves a moment to hear its last words.
+    // The server looks once more before it gives up, and leaves the client a moment to read its last
+    // bytes.
     (text, begun.elapsed().as_secs())
 }
 
@@ -53,7 +54,7 @@ async fn p8_a_silent_or_idle_http_connection_is_closed_after_30_seconds() {
     let half = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345";
     let long = Profile::agent().with(|it| it.read_timeout = Some(SECOND * 100));
     let off = Profile::agent().with(|it| it.read_timeout = None);
-    // What is sent, when the server closes, and what it says then.
+    // The request, the time at which the server closes, and its last response.
     let rows: [(&str, &Profile, &str, u64, &str); 8] = [
         ("silent", &long, "", 30, ""),
         ("silent without a read timeout", &off, "", 30, ""),
@@ -95,7 +96,7 @@ async fn p8_a_http_connection_that_is_used_stays_open() {
         let nap = r#"{"jsonrpc":"2.0","id":11,"method":"nap","params":[300]}"#;
         exchange(&mut client, &post(nap), r#""id":11,"result":300"#).await;
         sleep(SECOND * 29).await;
-        // So has a body, where there is no read timeout.
+        // So has a body, if there is no read timeout.
         let request = post(&call(12));
         let (first, rest) = request.split_at(request.len() - 5);
         client.write_all(first.as_bytes()).await.expect("it is open");
@@ -116,13 +117,14 @@ async fn p8_the_idle_timeout_of_a_http_connection_is_a_setting() {
     exchange(&mut client, &post(&call(1)), &answer(1)).await;
 }
 
-/// A client that takes nothing holds its place, too.
+/// A client that reads nothing holds its place too.
 #[tokio::test(start_paused = true)]
 async fn p8_a_http_client_that_reads_nothing_of_its_answer_is_disconnected_after_30_seconds() {
     const SIZE: usize = 4_000_000;
     let large = post(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#));
     let refused = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(10_000);
-    // What is sent, how often the client takes a part, more than a socket holds, and whether it then gets all.
+    // The request, the number of parts, each more than a socket holds, that the client reads, and whether
+    // it then gets everything.
     for (request, looks, is_whole) in [(&large, 0, false), (&large, 4, true), (&refused, 0, false)]
     {
         let mut client = connect(&Profile::agent(), |it| it);

@@ -1,4 +1,4 @@
-//! What goes wrong with one request fails one call, and nothing else; and what ends all.
+//! Failures of one request fail one call, and nothing else; and failures that end the connection.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::by_hand::{Act, ByHand, response};
 use crate::client::{assert_ends_with, client_of, ok};
 use crate::support::{
-    Client, PATIENCE, answer_with, gate, listen, methods, place, serve_with, target,
+    Client, PATIENCE, access, answer_with, listen, methods, place, serve_with, target,
 };
 
 const BROKE: &str = "the connection broke before the answer came";
@@ -32,7 +32,7 @@ async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
     assert_eq!(outcome(call).await.expect("an answer"), method);
 }
 
-/// The call failed alone, for this reason, and nobody claims that the server said so.
+/// Checks that only this call failed, for this reason, and not with an error of the server.
 fn assert_failed(outcome: Result<Value, Error>, why: &str) {
     let error = outcome.expect_err(why);
     assert_eq!(error.kind(), ErrorKind::Exchange, "{why}: {error:?}");
@@ -72,7 +72,7 @@ async fn p6_a_request_that_a_connection_ended_with_is_not_sent_again() {
             assert_eq!((request.connection, request.method()), (0, "transfer"));
             request.act(ends()).await;
             assert_failed(outcome(call).await, BROKE);
-            // The next that is heard is another.
+            // The next request is another one.
             assert_works(&client, &mut server).await;
         }
     }
@@ -125,7 +125,7 @@ async fn p3_a_call_that_is_cancelled_gives_its_connection_back() {
     for _ in 0..8 {
         server.request().await;
     }
-    // These have to wait, and two of them for longer than anybody wants.
+    // These have to wait, and two of them until they are given up.
     calls.extend((0..2).map(|_| begin(&client, "late")));
     let last = begin(&client, "last");
     while client.stats().pending_calls < 11 {
@@ -239,7 +239,7 @@ async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none()
 async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_says() {
     let profile = Profile::agent()
         .with(|it| it.limits = Limits::default().with(|it| it.message_bytes = 1000));
-    let client = client_of(serve_with(profile, gate(), methods()).await).await;
+    let client = client_of(serve_with(profile, access(), methods()).await).await;
     let large = client.call::<Value>("echo", json!(["x".repeat(2000)])).await;
     assert_answered(large, -32600, "Invalid Request");
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);

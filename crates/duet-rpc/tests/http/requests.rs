@@ -1,4 +1,5 @@
-//! HTTP is stateless: what handlers keep with a peer belongs to one request, whoever else uses the connection.
+//! HTTP is stateless: values that handlers keep with a peer belong to one request, even if others use the
+//! connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -6,12 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Client, PATIENCE, gate, post, request, result, serve_with};
+use crate::support::{Client, PATIENCE, access, post, request, result, serve_with};
 
 #[derive(Default)]
 struct Login(AtomicBool);
 
-/// Who has logged in is known as long as the value is kept.
+/// A router that knows of a login while the value is kept.
 fn router() -> Router {
     Router::new()
         .method("login", async |cx: Context| {
@@ -29,7 +30,7 @@ fn router() -> Router {
         })
 }
 
-/// Each body with what is answered to it; an empty answer is 202.
+/// Each body with its answer; an empty answer is 202.
 type Rows = Vec<(String, String)>;
 
 fn rows() -> Rows {
@@ -43,7 +44,7 @@ fn rows() -> Rows {
         (request(4, "is_known"), result(4, "false")),
         (login.to_owned(), String::new()),
         (request(5, "is_known"), result(5, "false")),
-        // What stands in one body is of one sender.
+        // The messages of one body come from one sender.
         (
             both(request(6, "login"), request(7, "is_known")),
             both(result(6, welcome), result(7, "true")),
@@ -55,7 +56,7 @@ fn rows() -> Rows {
 
 #[tokio::test]
 async fn t3_two_callers_on_one_kept_http_connection_share_no_values() {
-    let address = serve_with(Profile::agent(), gate(), router()).await;
+    let address = serve_with(Profile::agent(), access(), router()).await;
     let mut client = Client::to(address).await;
     for (body, answer) in rows() {
         assert_eq!(client.ask(post(&body)).await.body, answer, "{body}");
@@ -65,7 +66,7 @@ async fn t3_two_callers_on_one_kept_http_connection_share_no_values() {
 #[tokio::test]
 async fn t3_pipelined_http_requests_share_no_values() {
     for profile in [Profile::agent(), Profile::desktop()] {
-        let address = serve_with(profile, gate(), router()).await;
+        let address = serve_with(profile, access(), router()).await;
         let mut client = Client::to(address).await;
         let all: String = rows().iter().map(|(body, _)| post(body)).collect();
         client.send(all).await;
@@ -75,7 +76,7 @@ async fn t3_pipelined_http_requests_share_no_values() {
     }
 }
 
-/// A value that holds a handle of its own request, and says when it goes.
+/// A value that holds a handle of its own request, and reports when it is dropped.
 #[derive(Default)]
 struct Kept(Mutex<Option<mpsc::UnboundedSender<&'static str>>>, OnceLock<Peer>);
 
@@ -125,7 +126,7 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
             Ok::<_, Failure>(login.0.load(Ordering::SeqCst))
         }
     });
-    let address = serve_with(Profile::agent(), gate(), router).await;
+    let address = serve_with(Profile::agent(), access(), router).await;
     let mut client = Client::to(address).await;
     assert_eq!(client.ask(post(&request(1, "linger"))).await.body, result(1, r#""linger""#));
     assert_eq!(next(&mut told).await, Some("dropped"), "what is kept goes with its request");

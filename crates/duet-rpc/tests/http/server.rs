@@ -1,10 +1,10 @@
-//! What is served, and how.
+//! The HTTP server, request by request.
 
 use duet_rpc::{Context, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
 
 use crate::support::{
-    Client, answer, call, gate, methods, post, post_with, request, result, serve, serve_with,
+    Client, access, answer, call, methods, post, post_with, request, result, serve, serve_with,
 };
 
 #[tokio::test]
@@ -15,10 +15,10 @@ async fn t1_each_body_is_a_message_and_each_response_its_answer() {
     };
     let parse_error = error("null", -32700, "Parse error");
     let notification = r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#;
-    // Where nothing is to be answered, the status is 202.
+    // Without an answer, the status is 202.
     let rows = [
         (call(1), answer(1)),
-        // Whatever it says, it is JSON.
+        // White space around the message, and no content type.
         (format!(" \r\n{}\n", call(2)), answer(2)),
         (notification.to_owned(), String::new()),
         (r#"{"jsonrpc":"2.0","id":7,"result":1}"#.to_owned(), String::new()),
@@ -27,7 +27,7 @@ async fn t1_each_body_is_a_message_and_each_response_its_answer() {
         ("{".to_owned(), parse_error.clone()),
         (String::new(), parse_error),
         (request(1, "nope"), error("1", -32601, "Method not found: nope")),
-        // There is no way back.
+        // The server cannot call back.
         (request(1, "back"), result(1, "false")),
         (call(3), answer(3)),
     ];
@@ -52,7 +52,7 @@ async fn t1_calls_notifications_and_events_to_an_http_client_fail_as_one_way() {
         ];
         Ok::<_, Failure>(sent.map(|sent| sent.map_err(|error| format!("{:?}", error.kind()))))
     });
-    let mut client = Client::to(serve_with(Profile::agent(), gate(), router).await).await;
+    let mut client = Client::to(serve_with(Profile::agent(), access(), router).await).await;
     let errors = r#"[{"Err":"OneWay"},{"Err":"OneWay"},{"Err":"OneWay"}]"#;
     assert_eq!(client.ask(post(&request(1, "back"))).await.body, result(1, errors));
 }
@@ -87,7 +87,7 @@ async fn t2_requests_that_come_at_once_are_answered_in_order() {
         let all = [post(slow), post(notification), post(&call(3)), post("["), post(&call(5))];
         client.send(all.concat()).await;
         if ends {
-            // Who has said all it has to say still hears all the answers.
+            // A client that has closed its direction still gets all answers.
             client.finish().await;
         }
         assert_eq!(client.response().await.body, result(1, "50"));
@@ -112,7 +112,7 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
         assert_eq!(client.response().await.status, 200);
         client.expect_end().await;
     }
-    // One that is silent, and one whose request is cut.
+    // A silent client, and one whose request is cut off.
     for said in ["", "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345"] {
         let mut client = Client::to(address).await;
         client.send(said).await;
@@ -121,11 +121,11 @@ async fn t2_a_client_that_has_closed_its_end_is_answered() {
     }
 }
 
-/// A count of bad messages would otherwise be the next caller's, too, who may share the connection.
+/// Otherwise a count of bad messages would affect the next caller, who may share the connection.
 #[tokio::test]
 async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
     let profile = Profile::agent().with(|it| it.limits.answered_faults = 2);
-    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    let mut client = Client::to(serve_with(profile, access(), methods()).await).await;
     for body in ["{", "[1]", "1", "[1,2]", r#"{"jsonrpc":"2.0","id":5,"method":5}"#, "{"] {
         let response = client.ask(post(body)).await;
         assert_eq!(response.status, 200, "{body}");
@@ -137,7 +137,7 @@ async fn f7_every_bad_http_request_is_answered_however_many_came_before() {
 #[tokio::test]
 async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its_end() {
     let profile = Profile::desktop().with(|it| it.limits.waiting = 1);
-    let mut client = Client::to(serve_with(profile, gate(), methods()).await).await;
+    let mut client = Client::to(serve_with(profile, access(), methods()).await).await;
     let slow = r#"{"jsonrpc":"2.0","id":1,"method":"slow","params":[1000]}"#;
     client.send(post(&format!("[{slow},{slow},{slow}]")) + &post(&call(1)) + &post(&call(2))).await;
     client.finish().await;
@@ -148,7 +148,7 @@ async fn l3_requests_behind_a_batch_are_answered_after_the_client_has_closed_its
 }
 
 #[tokio::test]
-async fn t2_who_asks_first_is_told_to_continue() {
+async fn t2_expect_100_continue_gets_leave_to_send_the_body() {
     let mut client = Client::to(serve().await).await;
     let request = post_with("Expect: 100-continue\r\n", &call(1));
     let (head, body) = request.split_once("\r\n\r\n").expect("two parts");
@@ -158,7 +158,7 @@ async fn t2_who_asks_first_is_told_to_continue() {
         assert_eq!(leave.head, "HTTP/1.1 100 Continue\r\n\r\n");
         assert_eq!(client.ask(body).await.body, answer(1));
     }
-    // What is here need not be asked for, and what is too long is not wanted.
+    // A body that is here already needs no leave, and one that is too long gets none.
     assert_eq!(client.ask(&request).await.status, 200);
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
     assert_eq!(client.ask(format!("{head}Content-Length: 2000000000\r\n\r\n")).await.status, 413);
@@ -242,7 +242,7 @@ async fn t3_what_is_refused_is_told_why() {
 
 #[tokio::test]
 async fn t3_a_token_is_needed_where_there_is_one() {
-    let address = serve_with(Profile::agent(), gate().token("s3cret"), methods()).await;
+    let address = serve_with(Profile::agent(), access().token("s3cret"), methods()).await;
     let mut client = Client::to(address).await;
     for (header, status) in [
         ("", 401),
@@ -259,8 +259,8 @@ async fn t3_a_token_is_needed_where_there_is_one() {
 
 #[tokio::test]
 async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
-    let gate = gate().token("s3cret").allow_origin("https://a.example");
-    let mut client = Client::to(serve_with(Profile::agent(), gate, methods()).await).await;
+    let access = access().token("s3cret").allow_origin("https://a.example");
+    let mut client = Client::to(serve_with(Profile::agent(), access, methods()).await).await;
     let preflight = |origin: &str| {
         format!(
             "OPTIONS /rpc HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n\
@@ -284,7 +284,7 @@ async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
         assert_eq!(response.status, status);
         assert!(response.has("Access-Control-Allow-Origin: https://a.example"), "{response:?}");
     }
-    // Others learn nothing, and the server's own pages need not be told.
+    // Other origins get no header, and the server's own pages need none.
     for origin in ["https://b.example", "null"] {
         let response = client.ask(preflight(origin)).await;
         assert_eq!(response.status, 403);
@@ -342,7 +342,7 @@ async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
         let _ = begun.send(());
         std::future::pending::<Result<(), Failure>>()
     });
-    let address = serve_with(Profile::editor(), gate(), router).await;
+    let address = serve_with(Profile::editor(), access(), router).await;
     let mut stuck = Client::to(address).await;
     stuck.send(post(&request(1, "hang"))).await;
     has_begun.recv().await.expect("it runs");
@@ -352,6 +352,6 @@ async fn l2_messages_of_one_connection_do_not_hold_up_those_of_another() {
 
 #[tokio::test]
 async fn t1_a_router_with_nothing_in_it_answers_too() {
-    let mut client = Client::to(serve_with(Profile::agent(), gate(), Router::new()).await).await;
+    let mut client = Client::to(serve_with(Profile::agent(), access(), Router::new()).await).await;
     assert!(client.ask(post(&call(1))).await.body.contains("-32601"));
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::transport::{Address, Gate, HttpServer, Place, Socket, Target};
+use duet_rpc::transport::{AccessPolicy, Address, HttpServer, Place, Socket, Target};
 use duet_rpc::{Context, Failure, Peer, Profile, Router};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A test that hangs fails after this long; none depends on it otherwise.
+/// The time after which a test counts as hanging. No test depends on it otherwise.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The target that is served.
@@ -26,8 +26,8 @@ pub(crate) fn place(address: SocketAddr) -> Place {
     Place { host: address.ip().to_string(), port: address.port() }
 }
 
-pub(crate) fn gate() -> Gate {
-    Gate::new("127.0.0.1".parse().expect("an address"))
+pub(crate) fn access() -> AccessPolicy {
+    AccessPolicy::new("127.0.0.1".parse().expect("an address"))
 }
 
 pub(crate) fn methods() -> Router {
@@ -54,15 +54,19 @@ pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Serves these methods, and says where.
-pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> SocketAddr {
+/// Serves these methods; returns the address.
+pub(crate) async fn serve_with(
+    profile: Profile,
+    access: AccessPolicy,
+    router: Router,
+) -> SocketAddr {
     let (listener, address) = listen().await;
-    let gate = Arc::new(gate);
+    let access = Arc::new(access);
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.expect("a connection");
             let transport =
-                HttpServer::new(Socket::tcp(stream), Arc::clone(&gate), &target(), &profile);
+                HttpServer::new(Socket::tcp(stream), Arc::clone(&access), &target(), &profile);
             let (peer, driver) =
                 Peer::builder(transport).profile(profile).router(router.clone()).build();
             tokio::spawn(async move {
@@ -75,10 +79,10 @@ pub(crate) async fn serve_with(profile: Profile, gate: Gate, router: Router) -> 
 }
 
 pub(crate) async fn serve() -> SocketAddr {
-    serve_with(Profile::agent(), gate(), methods()).await
+    serve_with(Profile::agent(), access(), methods()).await
 }
 
-/// A client that says exactly what it is told to.
+/// A client whose every byte the test decides.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     read: Vec<u8>,
@@ -108,12 +112,12 @@ impl Client {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// Nothing more is sent.
+    /// Closes the direction of sending.
     pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.expect("it is open");
     }
 
-    /// The next response. What answers `HEAD` has no body, whatever it says.
+    /// The next response. The response to `HEAD` has no body, whatever its headers say.
     pub(crate) async fn response_to(&mut self, is_head: bool) -> Response {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|it| it == b"\r\n\r\n") {
@@ -143,7 +147,7 @@ impl Client {
         self.response().await
     }
 
-    /// The server has closed the connection, and said nothing more.
+    /// Checks that the server has closed the connection without another byte.
     pub(crate) async fn expect_end(&mut self) {
         assert!(!self.more().await && self.read.is_empty(), "more came");
     }
@@ -195,8 +199,8 @@ pub(crate) fn answer(id: u32) -> String {
     result(id, &(id + 1).to_string())
 }
 
-/// Answers whoever connects as `respond` says, which is given the number of the request: these bytes
-/// are sent, and then the connection is closed or not.
+/// Answers every client with the bytes of `respond`, which gets the number of the request, and then
+/// closes the connection if `respond` says so.
 pub(crate) async fn answer_with<F>(respond: F) -> SocketAddr
 where
     F: Fn(usize) -> (Vec<u8>, bool) + Send + Sync + 'static,
@@ -225,8 +229,8 @@ where
 }
 
 impl Client {
-    /// Reads a request with a length, from the other end, and says what its body is; `None` at the
-    /// end, which may be a reset.
+    /// Reads a request with a length, from the other end, and returns its body; `None` at the end, which
+    /// may be a reset.
     pub(crate) async fn read_request(&mut self) -> Option<String> {
         loop {
             let text = String::from_utf8_lossy(&self.read);

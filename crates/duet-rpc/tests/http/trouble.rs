@@ -7,7 +7,7 @@ use duet_rpc::{Failure, Profile};
 use tokio::sync::{Notify, mpsc};
 
 use crate::support::{
-    Client, answer, call, gate, methods, post, request, result, serve, serve_with,
+    Client, access, answer, call, methods, post, request, result, serve, serve_with,
 };
 
 fn impatient() -> Profile {
@@ -16,7 +16,7 @@ fn impatient() -> Profile {
 
 #[tokio::test]
 async fn t2_slow_requests_are_refused_and_idle_connections_are_not() {
-    let address = serve_with(impatient(), gate(), methods()).await;
+    let address = serve_with(impatient(), access(), methods()).await;
     let mut idle = Client::to(address).await;
     assert_eq!(idle.ask(post(&call(1))).await.body, answer(1));
     let rows = [
@@ -31,12 +31,12 @@ async fn t2_slow_requests_are_refused_and_idle_connections_are_not() {
         assert!(response.status == 408 && response.closes(), "{begun:?}: {response:?}");
         client.expect_end().await;
     }
-    // Of a request that was refused, the rest of the body.
+    // The rest of the body of a refused request.
     let mut client = Client::to(address).await;
     let request = "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123";
     assert_eq!(client.ask(request).await.status, 404);
     client.expect_end().await;
-    // One that was told to go on, and does not.
+    // A request that got leave to send its body, and does not.
     let mut client = Client::to(address).await;
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n";
     assert_eq!(client.ask(format!("{head}Expect: 100-continue\r\n\r\n")).await.status, 100);
@@ -60,7 +60,7 @@ async fn t2_a_slow_handler_makes_no_request_late() {
             Ok::<_, Failure>(())
         }
     });
-    let address = serve_with(impatient(), gate(), router).await;
+    let address = serve_with(impatient(), access(), router).await;
     let mut client = Client::to(address).await;
     let next = post(&call(2));
     let (one, two) = next.split_at(10);
@@ -87,7 +87,7 @@ async fn f3_what_is_too_long_is_refused_before_it_comes() {
             let mut client = Client::to(address).await;
             client.send(&request).await;
             if sends_on {
-                // To close while this is unread would reset the connection, and lose the answer.
+                // Closing while this is unread would reset the connection, and lose the answer.
                 client.send(vec![b'x'; 300_000]).await;
             }
             let response = client.response().await;
@@ -142,7 +142,7 @@ async fn p5_the_handler_of_a_client_that_is_gone_is_stopped() {
         }
     });
     let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
-    let address = serve_with(profile, gate(), router).await;
+    let address = serve_with(profile, access(), router).await;
     let mut client = Client::to(address).await;
     client.send(post(&request(1, "hang"))).await;
     assert_eq!(seen.recv().await, Some("begun"));

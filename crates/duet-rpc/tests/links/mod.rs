@@ -1,4 +1,4 @@
-//! What the tests of whole peers share.
+//! Helpers that the tests of whole peers share.
 
 #![allow(dead_code, unreachable_pub, reason = "no test uses all of it")]
 
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
-/// After so long something hangs. It is never reached otherwise, on however slow a machine.
+/// The time after which a test counts as hanging. No machine is slow enough to reach it otherwise.
 pub const HANGS: Duration = Duration::from_secs(30);
 
-/// What lies between two peers.
+/// The link between two peers.
 #[derive(Clone, Copy, Debug)]
 pub enum Link {
     /// Whole messages.
     Memory,
-    /// Bytes, of which so many fit at a time.
+    /// Bytes, of which this many fit at a time.
     Pipe(usize),
 }
 
@@ -37,8 +37,9 @@ impl Link {
             }
             Link::Pipe(room) => {
                 let (here, there) = tokio::io::duplex(room);
-                let here = Peer::builder(Stream::of(here)).profile(*profile).router(one).spawn();
-                (here, Peer::builder(Stream::of(there)).profile(*profile).router(two).spawn())
+                let here =
+                    Peer::builder(Stream::from_io(here)).profile(*profile).router(one).spawn();
+                (here, Peer::builder(Stream::from_io(there)).profile(*profile).router(two).spawn())
             }
         }
     }
@@ -56,11 +57,11 @@ where
     R: Serialize + Send + 'static,
 {
     let opener = Arc::new(Semaphore::new(0));
-    let gate = Arc::clone(&opener);
+    let permits = Arc::clone(&opener);
     let router = router.method(method, move |params: P| {
-        let gate = Arc::clone(&gate);
+        let permits = Arc::clone(&permits);
         async move {
-            gate.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
+            permits.acquire().await.map_err(|_| Failure::internal("closed"))?.forget();
             Ok::<_, Failure>(answer(params))
         }
     });
@@ -71,7 +72,7 @@ pub fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// A runtime whose clock goes on only when there is nothing else to do.
+/// A runtime whose clock moves only when nothing else is left to do.
 pub fn stopped_clock() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime")
 }
@@ -98,7 +99,7 @@ where
     for (kind, runtime) in [("one thread", current_thread()), ("threads", multi_thread())] {
         // On a thread of the runtime's own, as the peers are.
         let running = runtime.spawn(scenario());
-        // The watch is kept from outside: a task that never yields stops the clock of its runtime.
+        // The watch runs outside: a task that never yields stops the clock of its runtime.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let _ = tell.send(runtime.block_on(running));
@@ -119,7 +120,7 @@ pub async fn until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether nothing is under way.
+/// Returns `true` if nothing is under way.
 pub fn is_quiet(peer: &Peer) -> bool {
     let Stats { pending_calls, running, waiting, .. } = peer.stats();
     pending_calls + running + waiting == 0

@@ -60,7 +60,8 @@ async fn p2_a_call_that_waits_for_room_is_observed_like_any_other() {
     let (router, notes) = observed();
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
     let (here, _there) = tokio::io::duplex(10);
-    let client = Peer::builder(transport::Stream::of(here)).profile(profile).router(router).spawn();
+    let client =
+        Peer::builder(transport::Stream::from_io(here)).profile(profile).router(router).spawn();
     client.notify("note", ["x".repeat(500)]).await.expect("there is room");
     let timeout = Duration::from_millis(10);
     assert!(client.call::<()>("queued", ()).timeout(timeout).await.is_err());

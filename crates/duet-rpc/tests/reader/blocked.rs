@@ -1,5 +1,5 @@
-//! A server on stdio whose worker threads are all blocked: what is quick is still answered, and what
-//! waits delays nobody (L5, P4).
+//! A server on stdio whose worker threads are all blocked: quick methods are still answered, and waiting
+//! handlers delay nobody (L5, P4).
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -8,12 +8,12 @@ use tokio::sync::Notify;
 
 use super::unix::{Client, IN_FLIGHT};
 
-/// How many worker threads a server has if nothing is said.
+/// The default number of worker threads.
 const WORKERS: usize = 32;
-/// How many methods are called for the first time while all workers are blocked.
+/// The number of methods that are called for the first time while all workers are blocked.
 const FRESH: usize = 3000;
 
-/// How many of the handlers that block may end.
+/// The number of blocking handlers that may end.
 static RELEASED: Mutex<usize> = Mutex::new(0);
 static RELEASE: Condvar = Condvar::new();
 static WAKE: Notify = Notify::const_new();
@@ -96,7 +96,7 @@ fn l5_blocking_handler_begins_as_soon_as_any_worker_is_free() {
     }
     for id in 200..210 {
         client.send(id, "release", "[]");
-        // That it is released, the end of one handler, and the beginning of another, in any order.
+        // The release, the end of one handler, and the beginning of another, in any order.
         let messages = [client.next(), client.next(), client.next()];
         assert!(messages.iter().any(|message| message["method"] == "began"), "{messages:?}");
     }

@@ -1,5 +1,5 @@
-//! A server on stdio: who reads its input, and where its handlers run. It has no harness, because it
-//! starts itself as the server.
+//! A server on stdio: the thread that reads its input, and the threads of its handlers. This test has no
+//! harness, because it starts itself as the server.
 
 #[cfg(unix)]
 mod blocked;

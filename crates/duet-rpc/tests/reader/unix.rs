@@ -1,5 +1,5 @@
-//! A server on stdio whose input is read by one thread or the other: what handlers may expect on both,
-//! and that nobody waits for a wake-up that never comes (E2, L5, P2).
+//! A server on stdio whose input is read by one thread or the other: handlers find the same environment
+//! on both, and nobody waits for a wake-up that never comes (E2, L5, P2).
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
@@ -18,8 +18,8 @@ pub(crate) const SERVE_INSIDE: &str = "--serve-inside";
 /// The in-flight limit of the server.
 pub(crate) const IN_FLIGHT: usize = 3500;
 
-/// What is forgotten comes to light only when some timer rings, which takes seconds; what is not comes
-/// in far less, on any machine.
+/// A lost wake-up shows only when a timer fires, which takes seconds; a normal one comes in far less
+/// time, on any machine.
 const STALL: Duration = Duration::from_millis(2500);
 
 pub(crate) fn main() -> ExitCode {
@@ -148,7 +148,7 @@ fn e2_handlers_are_inside_the_runtime_on_every_thread() {
     for threads in [0, 32] {
         let mut client = Client::start(threads);
         for id in 0..40 {
-            // To wait for the runtime inside of it is an error that is told, and not a deadlock.
+            // Blocking on the runtime inside it is a reported error, and not a deadlock.
             assert_eq!(client.ask(id, "block_on", "[]")["error"]["code"], -32603);
             assert_eq!(client.ask(id, "ping", "[]")["result"], "pong");
         }

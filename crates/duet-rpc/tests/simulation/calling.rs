@@ -1,4 +1,4 @@
-//! A call, written down from its beginning to its end.
+//! A call, recorded from its beginning to its end.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,11 +10,11 @@ use duet_rpc::{Error, ErrorKind, Failure, Peer, Priority};
 use crate::journal::{Call, Emitted, Event, Journal};
 use crate::plan::{End, Plan};
 
-/// What the number of a notification that is sent beside a call is greater by. Those in between are for
+/// The distance between the number of a call and that of its notification. The numbers in between are for
 /// call-backs.
 const BESIDE: u64 = 5;
 
-/// The number of what was asked, and what makes the answer large.
+/// The number of the request, and the padding of the answer.
 pub(crate) type Answer = (u64, String);
 
 pub(crate) struct Called<'a> {
@@ -28,7 +28,7 @@ pub(crate) struct Terms {
     pub(crate) timeout: u64,
     pub(crate) total: Option<u64>,
     pub(crate) dropped: Option<u64>,
-    /// Whether it is polled once only before it is dropped.
+    /// `true` if it is polled only once before it is dropped.
     pub(crate) is_parked: bool,
 }
 
@@ -38,7 +38,7 @@ impl Terms {
     }
 }
 
-/// Ends a call in the journal also if the handler that makes it is dropped.
+/// Ends a call in the journal, even if the handler that makes it is dropped.
 struct Entry<'a> {
     journal: &'a Journal,
     place: usize,
@@ -51,7 +51,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// That a call was dropped.
+/// The error of a call that was dropped.
 #[derive(Debug)]
 pub(crate) struct Dropped;
 
@@ -95,7 +95,7 @@ impl Called<'_> {
                 match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
                     Poll::Ready(answer) => answer,
                     Poll::Pending => {
-                        // What the same task sends meanwhile must not wait for it.
+                        // Messages that the same task sends meanwhile must not wait for it.
                         let beside = self.number + BESIDE;
                         let told = self.peer.notify("do", (beside, Plan::Now, "")).await;
                         note_told(self.journal, side, beside, &told);
@@ -127,7 +127,7 @@ fn end_of(answer: &Result<Answer, Error>) -> End {
     }
 }
 
-/// Sends so many events on a stream of this side, which holds a few.
+/// Sends this many events on a stream of this side, which holds a few.
 pub(crate) async fn emit(call: Called<'_>, count: u64, most_events: usize) {
     let Called { peer, journal, side, number } = call;
     let stream = peer.events("event", &number.to_string()).bounded(most_events, 10_000);

@@ -1,13 +1,13 @@
-//! Cuts messages out of what a peer writes, strictly: a peer's own output has exactly one form.
+//! Cuts messages out of a peer's output, strictly: a peer writes exactly one form.
 
 use duet_rpc::proto::frame::Framing;
 use serde::de::IgnoredAny;
 
 pub(crate) struct Cutter {
     framing: Framing,
-    /// What there is of the message.
+    /// The message so far.
     bytes: Vec<u8>,
-    /// Where its body begins and ends, once that is known.
+    /// The range of its body, once it is known.
     body: Option<(usize, usize)>,
 }
 
@@ -16,12 +16,12 @@ impl Cutter {
         Cutter { framing, bytes: Vec::new(), body: None }
     }
 
-    /// Whether the next byte begins a message.
+    /// Returns `true` if the next byte begins a message.
     pub(crate) fn is_between(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Takes a byte; the body of the message that ends with it comes back, or what is wrong with it.
+    /// Takes a byte; returns the body of the message that ends with it, or the problem.
     pub(crate) fn take(&mut self, byte: u8) -> Option<Result<Vec<u8>, String>> {
         self.bytes.push(byte);
         let end = match self.framing {
@@ -51,7 +51,7 @@ impl Cutter {
         Some(Ok(body))
     }
 
-    /// What is there of a message at the end: a last line without its end is one (F20).
+    /// The unfinished message at the end: a last line without its end is a message (F20).
     pub(crate) fn take_rest(&mut self) -> Option<Vec<u8>> {
         let is_whole = serde_json::from_slice::<IgnoredAny>(&self.bytes).is_ok();
         let is_message = self.framing == Framing::Ndjson && is_whole;
@@ -65,7 +65,7 @@ impl Cutter {
     }
 }
 
-/// The length in a header section that has that and nothing else (F17).
+/// The length in a header section that has nothing else (F17).
 fn lsp_length(section: &[u8]) -> Option<usize> {
     let text = std::str::from_utf8(section).ok()?;
     text.strip_prefix("Content-Length: ")?.strip_suffix("\r\n\r\n")?.parse().ok()

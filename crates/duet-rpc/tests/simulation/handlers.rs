@@ -1,4 +1,4 @@
-//! What both peers serve.
+//! The handlers of both peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::journal::{Event, Journal};
 use crate::plan::{Plan, STEP};
 use crate::world::{FEW_EVENTS, Side};
 
-/// A handler from its beginning to its end, however that comes.
+/// A handler from its beginning to its end, whatever ends it.
 struct Alive {
     journal: Journal,
     side: usize,
@@ -63,13 +63,13 @@ pub(crate) fn router(
         })
 }
 
-/// What is under way stays within the limits (P9).
+/// Checks that everything under way stays within the limits (P9).
 fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
     let (stats, limits) = (peer.stats(), &profile.limits);
     let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
-    // Notifications may go beyond, by their bytes, and so may the rest of a batch.
+    // Notifications may exceed the limit, by their bytes, and so may the rest of a batch.
     let most_waiting = limits.waiting + limits.waiting_bytes / 256 * 4 + 8;
-    // The one that closes is never one too many.
+    // The method that closes is never refused.
     if stats.running > most_running + 1
         || stats.waiting > most_waiting
         || stats.pending_calls > limits.pending_calls
@@ -78,7 +78,7 @@ fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) 
     }
 }
 
-/// Which messages are kept in order where the order is by key.
+/// The key of a message, if the order is by key.
 pub(crate) fn lane_of(number: u64) -> Option<u64> {
     Some(number / STEP % 4).filter(|lane| *lane > 0)
 }
@@ -123,7 +123,7 @@ async fn follow(
             for _ in 0..times {
                 sleep(every).await;
                 let (method, token) = progress_words(dialect);
-                // Who does not hear of it gives up the earlier.
+                // A caller that gets no progress gives up earlier.
                 let _ = cx.peer().notify(method, json!({ token: number })).await;
             }
             sleep(rest).await;

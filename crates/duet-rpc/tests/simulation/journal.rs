@@ -1,5 +1,5 @@
-//! All that happens in a simulation, in its order and with its time: what the oracle reads, what is
-//! shown if it objects, and what has to be the same when a seed is run again.
+//! Journal: all events of a simulation, in their order and with their time. The oracle reads it, a failed
+//! run shows it, and a second run of the seed must give the same.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::plan::End;
 
-/// Something that happened on one side, which is the first part of each.
+/// An event on one side. The number of the side is its first field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
-    // The link: so many bytes were taken from a side, or given to it.
+    // The link: this many bytes were taken from a side, or given to it.
     Wrote(usize, usize),
     Read(usize, usize),
     ReadEnd(usize),
@@ -24,7 +24,7 @@ pub(crate) enum Event {
     /// The last byte of its message of this number was taken from it, or reached the other.
     Sent(usize, usize),
     Arrived(usize, usize),
-    /// The last byte of this piece from the third hand reached it.
+    /// The last byte of this injected piece reached it.
     Handed(usize, usize),
     Mishap(&'static str),
     // The peers.
@@ -57,13 +57,13 @@ pub(crate) enum Event {
         side: usize,
         number: u64,
     },
-    /// Nothing is under way any more, and what follows only shows that all still works.
+    /// Nothing is under way any more; the rest only shows that everything still works.
     Quiet,
     Closes(usize),
     State(usize, &'static str),
 }
 
-/// A call as it was made.
+/// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) side: usize,
@@ -73,9 +73,9 @@ pub(crate) struct Call {
     pub(crate) timeout: u64,
     /// The total, if progress restarts the timeout.
     pub(crate) total: Option<u64>,
-    /// Whether it was polled once and then left alone, so that nobody saw when it was answered.
+    /// `true` if it was polled once and then left alone, so that nobody saw its answer.
     pub(crate) is_parked: bool,
-    /// When it ended, and how; `None` if it was dropped.
+    /// The time and kind of its end. The kind is `None` if the call was dropped.
     pub(crate) ended: Option<(u64, Option<End>)>,
 }
 
@@ -84,9 +84,9 @@ pub(crate) struct Call {
 pub(crate) struct Frame {
     pub(crate) body: Vec<u8>,
     pub(crate) sent: u64,
-    /// Where it ends in all that the side has written.
+    /// Its end, as an offset in all bytes that the side has written.
     pub(crate) end: usize,
-    /// When its first and its last byte reached the other side.
+    /// The times at which its first and its last byte reached the other side.
     pub(crate) first_arrived: Option<u64>,
     pub(crate) arrived: Option<u64>,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Emitted {
     pub(crate) side: usize,
     /// The topic, as JSON.
     pub(crate) topic: String,
-    /// How many events it took.
+    /// The number of events that it took.
     pub(crate) taken: u64,
     pub(crate) stream: EventStream,
 }
@@ -106,15 +106,15 @@ pub(crate) struct Book {
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) calls: Vec<Call>,
     pub(crate) streams: Vec<Emitted>,
-    /// What each side has sent.
+    /// The messages that each side has sent.
     pub(crate) frames: [Vec<Frame>; 2],
-    /// What reached each side, byte by byte.
+    /// The bytes that reached each side.
     pub(crate) bytes: [Vec<u8>; 2],
-    /// What was seen that must not be.
+    /// Violations that were seen.
     pub(crate) objections: Vec<String>,
 }
 
-/// The journal of one simulation, shared by all that take part in it.
+/// The journal of one simulation, shared by all of its parts.
 #[derive(Clone)]
 pub(crate) struct Journal(Arc<Mutex<Book>>);
 
@@ -143,7 +143,7 @@ impl Journal {
         self.book().objections.push(objection);
     }
 
-    /// A call is made now; its place in the journal comes back.
+    /// Notes a call that is made now; returns its place in the journal.
     pub(crate) fn begin(&self, call: Call) -> usize {
         let mut book = self.book();
         let (side, place) = (call.side, book.calls.len());
@@ -175,7 +175,7 @@ impl Book {
         self.events.push((self.now(), event));
     }
 
-    /// The same for two runs in which the same happened at the same time.
+    /// A digest that is equal for two runs with the same events at the same times.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.events, &self.bytes, &self.objections).hash(&mut hasher);

@@ -1,25 +1,26 @@
-//! Two real peers over a link that does everything bad that a link can do, each seed one life.
+//! Simulation: two real peers over a link that does everything bad that a link can do. Each seed is one
+//! run.
 //!
-//! All runs on one thread with a clock that goes on only when there is nothing left to do, so what a
-//! seed does is the same each time, to the byte and to the millisecond. `world` says what a seed
-//! stands for, `play` plays it, `journal` keeps all that happens, and `oracle` says what was wrong.
+//! Everything runs on one thread, with a clock that moves only when nothing else is left to do. So a seed
+//! does the same each time, to the byte and to the millisecond. `world` makes a scenario from a seed,
+//! `play` runs it, `journal` records all events, and `oracle` reports what was wrong.
 //!
 //! A seed that fails is repeated with
 //! `SEED=123 cargo test -p duet-rpc --all-features --test simulation`, and `scripts/simulate` runs as
 //! many as there is time for.
 
-mod acts;
+mod actions;
 mod calling;
 mod cutter;
-mod hand;
 mod handlers;
+mod injector;
 mod journal;
-mod lessons;
 mod link;
 mod oracle;
 mod plan;
 mod play;
 mod random;
+mod regressions;
 mod world;
 
 use std::fmt;
@@ -33,10 +34,10 @@ use std::time::Duration;
 use journal::Event;
 use world::{Lie, World};
 
-/// How many are run where nothing is said.
+/// The number of seeds that are run by default.
 const SEEDS: u64 = 3000;
 
-/// What was simulated.
+/// Figures of the simulated runs.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     seeds: u64,
@@ -52,8 +53,7 @@ struct Figures {
     parked: u64,
 }
 
-/// What the first seeds come to at least, of all that makes a link bad and a peer busy. A world that
-/// has become harmless finds nothing.
+/// Lower bounds for the figures of the first seeds. A simulation that has become harmless finds nothing.
 const FLOOR: Figures = Figures {
     seeds: SEEDS,
     exact: 800,
@@ -86,7 +86,7 @@ impl Figures {
         ]
     }
 
-    /// Whether there is enough of everything for so many seeds, if they are enough to tell.
+    /// Checks the figures against their lower bounds, if there were enough seeds.
     fn check_floor(&self) {
         for ((name, figure), (_, floor)) in self.named().into_iter().zip(FLOOR.named()) {
             let floor = floor * self.seeds / FLOOR.seeds;
@@ -121,7 +121,7 @@ impl fmt::Display for Figures {
         writeln!(f, "{:>12} calls", self.calls)?;
         writeln!(f, "{:>12} messages on the link", self.messages)?;
         writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
-        writeln!(f, "{:>12} pieces that a third hand put between them", self.handed)?;
+        writeln!(f, "{:>12} injected pieces between them", self.handed)?;
         writeln!(f, "{:>12} requests that were refused, as there was too much", self.refused)?;
         writeln!(f, "{:>12} events", self.events)?;
         writeln!(f, "{:>12} calls that were polled once and left alone", self.parked)?;
@@ -129,12 +129,12 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Runs a seed: what it came to, and what there is to say if it went wrong.
+/// Runs a seed; returns its figures, or a report if it went wrong.
 fn simulate(seed: u64) -> Result<Figures, String> {
     simulate_world(&World::random(seed), false).map(|(figures, _)| figures)
 }
 
-/// The same, with the digest of all that happened.
+/// The same, with the digest of all events.
 fn simulate_world(world: &World, shows_all: bool) -> Result<(Figures, u64), String> {
     let (journal, outcome) = play::play(world);
     let mut book = journal.book();
@@ -180,8 +180,8 @@ fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// After so long a seed runs on a clock that does not go on. It is never reached otherwise, on however
-/// slow a machine.
+/// A seed that takes longer hangs: its clock does not move. No machine is slow enough to reach this
+/// otherwise.
 const HANGS: Duration = Duration::from_secs(30);
 
 /// Runs seeds on all processors.
@@ -246,8 +246,8 @@ fn every_call_settles_once_as_the_model_says() {
     figures.check_floor();
 }
 
-/// Everything that happens is the same when a seed is run again, and in another process, where tables
-/// are in another order and the machine is as busy as it is.
+/// A seed gives the same events when it is run again, and in another process, where hash tables have
+/// another order and the load of the machine differs.
 #[test]
 fn a_seed_is_the_same_each_time_and_everywhere() {
     let here = digests();
@@ -268,7 +268,7 @@ fn digests_for_another_process() {
     std::io::stdout().write_all(lines.collect::<String>().as_bytes()).expect("stdout is there");
 }
 
-/// Where a line begins that has a digest.
+/// The beginning of a line with a digest.
 const DIGEST: &str = "digest of ";
 
 fn digests() -> Vec<String> {
@@ -279,7 +279,7 @@ fn digests() -> Vec<String> {
     (0..60).map(digest).collect()
 }
 
-/// The oracle sees it if a link is not even honest.
+/// The oracle notices a link that loses or changes bytes.
 #[test]
 fn a_link_that_lies_is_found_out() {
     let lies: [fn(usize, usize) -> Lie; 4] =
@@ -293,7 +293,7 @@ fn a_link_that_lies_is_found_out() {
             world.lie = Some(lie(seed % 2, place));
             found += u32::from(simulate_world(&world, false).is_err());
         }
-        // Some have nothing on the link that could be lost, and some lose what makes no difference.
+        // Some runs have nothing on the link to lose, and some lose bytes that make no difference.
         assert!(found >= 20, "{:?}: {found}", lie(0, 0));
     }
 }

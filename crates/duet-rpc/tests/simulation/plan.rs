@@ -1,4 +1,4 @@
-//! What handlers do, and how a call of one ends if nothing gets in its way.
+//! Plans: the actions of handlers, and the ends of calls if nothing gets in the way.
 //!
 //! Handlers take whole tens of milliseconds, and timeouts lie between them, at a place of their own
 //! for each depth. So no two events that matter to each other fall on the same moment, unless a link
@@ -16,21 +16,22 @@ pub(crate) enum Plan {
     Fail(i64),
     Panic,
     PanicAfter(u64),
-    /// Answers with so many bytes.
+    /// Answers with this many bytes.
     Big(usize),
     /// Sends a notification, then answers.
     Tell,
-    /// Tells of progress every so many milliseconds, so many times, and answers so many after the last.
+    /// Reports progress at this interval in milliseconds, this many times, and answers this long after
+    /// the last.
     Progress(u64, u64, u64),
-    /// Sends so many events, then answers with so many bytes.
+    /// Sends this many events, then answers with this many bytes.
     Emit(u64, usize),
-    /// Answers after so many milliseconds, and leaves work behind that holds its context.
+    /// Answers after this many milliseconds, and leaves a task behind that holds its context.
     Keep(u64),
-    /// Calls back, with a timeout, and passes on what comes of it.
+    /// Calls back, with a timeout, and passes on the outcome.
     Back(Box<Plan>, u64),
 }
 
-/// How a call ends.
+/// The end of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
     Value(u64),
@@ -38,15 +39,15 @@ pub(crate) enum End {
     Timeout,
     Capacity,
     Disconnected,
-    /// In a way that no call may.
+    /// An end that no call may have.
     Other(String),
 }
 
 /// Numbers of acts have room between them for their call-backs.
 pub(crate) const STEP: u64 = 10;
-/// How deep call-backs go.
+/// The depth of call-backs.
 const DEPTH: u64 = 3;
-/// What a handler that failed is answered with, whatever it was.
+/// The answer of every failed handler.
 const FAILED: End = End::Code(-32603);
 
 impl Plan {
@@ -90,7 +91,7 @@ impl Plan {
         matches!(self, Plan::Back(..))
     }
 
-    /// How a call of it ends, with this timeout and, if progress restarts that, this total.
+    /// The end of a call of it, with this timeout and, if progress restarts the timeout, this total.
     pub(crate) fn end_of_call(&self, number: u64, timeout: u64, total: Option<u64>) -> End {
         let by = match (total, self) {
             (Some(total), Plan::Progress(every, times, _)) => {
@@ -106,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// How it ends and after how many milliseconds; `None` for never.
+    /// The end, and its time in milliseconds; `None` for never.
     pub(crate) fn end(&self, number: u64) -> Option<(u64, End)> {
         match self {
             Plan::Now | Plan::Big(_) | Plan::Tell | Plan::Emit(..) => Some((0, End::Value(number))),

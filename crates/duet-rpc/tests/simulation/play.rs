@@ -1,5 +1,5 @@
-//! How a world is played: two real peers on one thread, on a clock that goes on only when there is
-//! nothing left to do.
+//! Play: runs a world. Two real peers on one thread, on a clock that moves only when nothing else is left
+//! to do.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,7 +14,7 @@ use duet_rpc::{ConnectionState, Disconnect, Error, ErrorKind, Peer, Priority};
 use tokio::runtime::{Builder, Handle};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::acts::{Actor, last_call, perform};
+use crate::actions::{Actor, last_call, perform};
 use crate::calling::{Answer, sleep};
 use crate::handlers::router;
 use crate::journal::{Event, Journal};
@@ -24,15 +24,15 @@ use crate::world::{When, World};
 /// Longer than any world takes on its own clock.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
-/// What is to be known once it is over.
+/// The state after the end.
 pub(crate) struct Outcome {
     pub(crate) disconnects: [Option<Disconnect>; 2],
     pub(crate) unmatched: [usize; 2],
-    /// Whether nothing was under way any more before it was closed.
+    /// `true` if nothing was under way before the close.
     pub(crate) was_quiet: bool,
 }
 
-/// Plays a world to its end; all that happened is in the journal.
+/// Runs a world to its end; the journal has all events.
 pub(crate) fn play(world: &World) -> (Journal, Outcome) {
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
@@ -93,8 +93,8 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
         if outcome.was_quiet {
             journal.note(Event::Quiet);
         }
-        // Two that gave up on each other, each with more to say than the other takes, read on when one
-        // of them calls.
+        // Two peers that gave up on each other, each with more to send than the other takes, read on when
+        // one of them calls.
         if outcome.was_quiet || world.must_get_quiet() {
             for side in [0, 1] {
                 let called = last_call(journal, &peers, side).await;
@@ -109,10 +109,10 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
         }
     }
     for side in [world.last, 1 - world.last] {
-        // A link that died without a word tells nobody that it is closed.
+        // Nobody notices a link that died silently.
         let is_told = side != world.last && world.mishap.is_none();
         if is_told && !is_over_soon(&mut drivers[side]).await {
-            // Who is full of what never ends does not read on to find out.
+            // A peer that is full of endless handlers does not read on, so it does not notice either.
             if peers[side].stats().running == 0 {
                 journal.object(format!("side {side} does not notice the end"));
             }
@@ -138,7 +138,7 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
     for state in states {
         let _ = state.await;
     }
-    // Handlers that were stopped are dropped when the runtime comes to them.
+    // The runtime drops stopped handlers later.
     for _ in 0..1000 {
         if alive.load(Ordering::SeqCst) == 0 && alive_tasks() == before {
             return;
@@ -149,7 +149,7 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
     journal.object(format!("{handlers} handlers and {tasks} tasks are left"));
 }
 
-/// How many bytes a side may have waiting to be sent: what its limit says, and what may still come
+/// The most bytes of a side that may wait to be sent: its limit, and the messages that may still come
 /// once it is reached.
 fn most_waiting(world: &World) -> [usize; 2] {
     /// A message of ours, at most.
@@ -161,7 +161,7 @@ fn most_waiting(world: &World) -> [usize; 2] {
             Order::Sequential => 1,
             _ => limits.in_flight.clamp(1, 100),
         };
-        // What runs ends, and each call that is pending may be given up.
+        // Running handlers end, and each pending call may be given up.
         limits.outgoing_bytes + refusals + limits.pending_calls * 100 + (running + 1) * MESSAGE
     };
     [most(0), most(1)]
@@ -197,8 +197,8 @@ fn join(
 
 // ---- the end
 
-/// Waits until nothing is under way. The clock goes on only when nobody can do anything, so what has
-/// not left a peer by then waits for room on the link.
+/// Waits until nothing is under way. The clock moves only when no task can run, so bytes that have not
+/// left a peer by then wait for room on the link.
 async fn until_quiet(peers: &[Peer; 2], link: Option<&Link>) -> bool {
     let is_quiet = |peer: &Peer| {
         let stats = peer.stats();
@@ -223,7 +223,7 @@ async fn is_over_soon(driver: &mut JoinHandle<Disconnect>) -> bool {
     driver.is_finished()
 }
 
-/// Nothing is left of a connection that is closed, and every operation fails at once (P5).
+/// Checks that nothing is left of a closed connection, and that every operation fails immediately (P5).
 async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     let stats = peer.stats();
     if stats.pending_calls + stats.running + stats.waiting > 0 {
@@ -251,7 +251,7 @@ async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     }
 }
 
-/// Writes down each state; the future keeps no handle.
+/// Records each state; the future keeps no handle.
 fn watch(journal: Journal, side: usize, peer: &Peer) -> impl Future<Output = ()> + use<> {
     let mut states = peer.watch();
     async move {

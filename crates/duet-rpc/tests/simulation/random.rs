@@ -19,7 +19,7 @@ impl Random {
         self.bits() % bound.max(1)
     }
 
-    /// Whether something happens that happens once in so many times; 0 stands for never.
+    /// Returns `true` once in `times` calls on average; 0 stands for never.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
     }
@@ -28,7 +28,8 @@ impl Random {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// A stream of its own for a part of the work, so that what one part takes changes no other.
+    /// A random stream of its own for a part of the work, so that the numbers of one part do not change
+    /// another.
     pub(crate) fn fork(&mut self) -> Self {
         Random(self.bits())
     }

@@ -1,4 +1,4 @@
-//! What a seed stands for: two peers, what lies between them, what they do, and what happens to them.
+//! World: the scenario of a seed. Two peers, the link between them, their actions, and the failures.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::{Dialect, IdStyle, Order};
 use duet_rpc::{Profile, blocking, quick};
 
-use crate::hand::Piece;
+use crate::injector::Piece;
 use crate::plan::{Plan, timeout};
 use crate::random::Random;
 
@@ -21,71 +21,71 @@ pub(crate) struct World {
     pub(crate) ways: [WayTerms; 2],
     pub(crate) mishap: Option<(When, Mishap)>,
     pub(crate) acts: Vec<Act>,
-    /// What a third hand puts on the link, between messages.
+    /// Bytes that an injector puts on the link, between messages.
     pub(crate) pieces: Vec<Piece>,
-    /// Who closes, and when.
+    /// The side that closes, and the time.
     pub(crate) close: Option<(usize, u64)>,
-    /// Who closes at the end, if nobody has.
+    /// The side that closes at the end, if none has before.
     pub(crate) last: usize,
-    /// For showing that the oracle sees it.
+    /// Set to show that the oracle notices it.
     pub(crate) lie: Option<Lie>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) profile: Profile,
-    /// What the router says of the pace of its handlers. To find it out would take the real clock.
+    /// The pace that the router sets for its handlers. Measuring it would take the real clock.
     pub(crate) is_quick: bool,
 }
 
-/// How bytes go one way, from the side of this number to the other.
+/// The properties of one direction, from the side of this number to the other.
 #[derive(Clone, Debug)]
 pub(crate) struct WayTerms {
-    /// How many bytes are under way at most.
+    /// The most bytes under way.
     pub(crate) room: usize,
-    /// How many are taken or given at once, at most.
+    /// The most bytes that one call takes or gives.
     pub(crate) most_written: u64,
     pub(crate) most_read: u64,
-    /// How often a piece is delayed, and by how many milliseconds at most.
+    /// The frequency of delays, and the longest delay in milliseconds.
     pub(crate) delayed: u64,
     pub(crate) delay: u64,
-    /// How often a read or a write is interrupted, or not ready although it could be.
+    /// The frequency of reads and writes that are interrupted, or not ready although they could be.
     pub(crate) interrupted: u64,
     pub(crate) hesitant: u64,
-    /// Whether what was written leaves only when it is flushed.
+    /// `true` if bytes leave only when they are flushed.
     pub(crate) buffers: bool,
-    /// Whether a writer is closed only when all that it wrote was read.
+    /// `true` if closing a writer waits until all of its bytes were read.
     pub(crate) lingers: bool,
-    /// When nothing is delivered, from one moment to another.
+    /// The times at which nothing is delivered, each from one moment to another.
     pub(crate) stalls: Vec<(u64, u64)>,
 }
 
-/// When the link breaks.
+/// The moment at which the link breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// When this side has written so many bytes.
+    /// After this side has written this many bytes.
     Byte(usize, usize),
     At(u64),
 }
 
-/// How it breaks.
+/// The way in which the link breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mishap {
-    /// What this side has written arrives, then comes the end; it can write no more.
+    /// The bytes of this side arrive, and then the end; it can write no more.
     Ends(usize),
-    /// What is under way is lost, and nothing can be read or written.
+    /// Bytes under way are lost, and nothing can be read or written.
     Reset,
-    /// This side can read no more, after what is under way.
+    /// This side can read no more than the bytes under way.
     CannotRead(usize),
-    /// This side can write no more, and the other does not learn of it.
+    /// This side can write no more, and the other does not notice.
     CannotWrite(usize),
-    /// Nothing arrives any more of what this side writes, and nobody learns of it.
+    /// Bytes of this side no longer arrive, and nobody notices.
     Silence(usize),
     /// The same in both directions.
     Dead,
 }
 
-/// What an honest link never does to the bytes that this side writes.
+/// Damage to the bytes of this side, which no real link does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lie {
     LosesByte(usize, usize),
@@ -97,12 +97,12 @@ pub(crate) enum Lie {
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) by: usize,
-    /// When, in milliseconds.
+    /// The time, in milliseconds.
     pub(crate) at: u64,
     pub(crate) deed: Deed,
     pub(crate) number: u64,
     pub(crate) plan: Plan,
-    /// How many bytes the message has more than it needs.
+    /// The padding of the message, in bytes.
     pub(crate) pad: usize,
 }
 
@@ -113,29 +113,29 @@ pub(crate) enum Deed {
     Call(u64),
     /// The same, with a total up to which progress restarts it.
     CallWithProgress(u64, u64),
-    /// A call that is dropped so many milliseconds later.
+    /// A call that is dropped this many milliseconds later.
     CallAndDrop(u64),
-    /// The same, of a call that is polled once and then left alone.
+    /// The same, for a call that is polled once and then left alone.
     CallAndPark(u64),
-    /// So many events on a stream that holds a few; behind a notification, if that is not empty.
+    /// This many events on a stream that holds a few; behind a notification, if its padding is not empty.
     Events(u64),
     /// A call of the method that closes the connection.
     Bye(u64),
 }
 
-/// How long a notification waits for room, and what calls have that say nothing.
+/// The time that a notification waits for room, and the default timeout of calls.
 pub(crate) const CALL_TIMEOUT: u64 = 2_000;
-/// The timeout of a call that is left alone: it never ends that way.
+/// The timeout of a call that is left alone, which never times out.
 pub(crate) const PARKED_TIMEOUT: u64 = 60_000;
-/// How many events a stream holds.
+/// The number of events that a stream holds.
 pub(crate) const FEW_EVENTS: usize = 3;
-/// How long a peer that closes waits for its handlers.
+/// The time that a closing peer waits for its handlers.
 pub(crate) const DRAIN: u64 = 300;
 
 impl World {
     pub(crate) fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        // In a third of them the model knows how each call ends: nothing waits for anything else.
+        // In a third of the worlds the model knows the end of each call: nothing waits for anything else.
         let is_tame = random.once_in(3);
         let framing = match random.below(16) {
             0 => None,
@@ -153,7 +153,7 @@ impl World {
         let ids =
             random.pick(&[IdStyle::Counter, IdStyle::Counter, IdStyle::Counter, IdStyle::Uuid]);
         let has_timeouts = !is_tame && random.once_in(4);
-        // Much is sent within a moment, and there is little room for it.
+        // Many messages are sent within a moment, and there is little room.
         let is_rush = !is_tame && random.once_in(4);
         let side = |random: &mut Random| {
             let profile = Profile::agent().with(|it| {
@@ -193,7 +193,7 @@ impl World {
             }
         };
         let sides = [side(&mut random), side(&mut random)];
-        // Where bytes go one by one there are few of them, as each costs a turn.
+        // If bytes go one by one there are few of them, because each costs a turn.
         let is_fine = random.once_in(6);
         let pace = Pace { is_tame, is_fine, is_rush };
         let ways = [0, 1].map(|_| WayTerms::random(&mut random, pace));
@@ -210,7 +210,7 @@ impl World {
         let close =
             (!is_tame && random.once_in(4)).then(|| (random.below(2) as usize, random.below(400)));
         if let Some((by, at)) = close.filter(|_| random.once_in(2)) {
-            // Events right before the closing, and what they have to wait behind.
+            // Events right before the close, and a message that they have to wait behind.
             let (deed, number) = (Deed::Events(1 + random.below(6)), count);
             let pad = if is_fine { 30 } else { 3000 };
             acts.push(Act { by, at, deed, number, plan: Plan::Now, pad });
@@ -219,13 +219,13 @@ impl World {
         World { seed, framing, sides, ways, mishap, acts, pieces, close, last, lie: None }
     }
 
-    /// Whether nothing but the plans decides how calls end.
+    /// Returns `true` if only the plans decide the ends of calls.
     pub(crate) fn is_exact(&self) -> bool {
         let is_concurrent = |side: &Side| side.profile.order == Order::Concurrent;
         self.sides.iter().all(is_concurrent) && self.is_free() && self.lives_on()
     }
 
-    /// Whether no limit is reached and nothing takes time on the link.
+    /// Returns `true` if no limit is reached and nothing takes time on the link.
     pub(crate) fn is_free(&self) -> bool {
         let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
         !self.sides.iter().any(|side| self.has_small_limits(side))
@@ -233,20 +233,20 @@ impl World {
             && !self.may_lose_messages()
     }
 
-    /// Whether nothing ends the connection before all is done.
+    /// Returns `true` if nothing ends the connection before everything is done.
     pub(crate) fn lives_on(&self) -> bool {
         self.mishap.is_none()
             && self.close.is_none()
             && !self.acts.iter().any(|act| matches!(act.deed, Deed::Bye(_)))
     }
 
-    /// Whether messages may take too long to be read, and are dropped.
+    /// Returns `true` if messages may take too long to be read, and are dropped.
     pub(crate) fn may_lose_messages(&self) -> bool {
         self.sides[0].profile.read_timeout.is_some()
     }
 
-    /// Whether what never ends is called off when nobody waits for it any more. There may be no word for
-    /// that, or it gets lost, or it stands behind so much that it is not read.
+    /// Returns `true` if every endless handler is cancelled once nobody waits for it. Otherwise the
+    /// dialect has no cancellation, or it gets lost, or it stands behind too many bytes to be read.
     pub(crate) fn must_get_quiet(&self) -> bool {
         let is_heard = self.dialect() != Dialect::None
             && !self.may_lose_messages()
@@ -262,7 +262,7 @@ impl World {
         self.sides[0].profile.dialect
     }
 
-    /// Whether ids, and so the bytes, are not the same each time.
+    /// Returns `true` if ids, and so the bytes, are not the same each time.
     pub(crate) fn has_random_ids(&self) -> bool {
         self.sides[0].profile.ids == IdStyle::Uuid
     }
@@ -274,7 +274,7 @@ impl Side {
     }
 }
 
-/// Small enough that each of them is reached.
+/// Limits so small that each of them is reached.
 fn small_limits(random: &mut Random, is_rush: bool) -> Limits {
     Limits::default().with(|it| {
         it.message_bytes = random.pick(&[2500, 1024 * 1024]);
@@ -302,7 +302,7 @@ impl WayTerms {
         });
         let mut stalls: Vec<_> = stalls.collect();
         if is_rush {
-            // What is sent in the rush has to wait, and then goes quickly.
+            // Messages of the burst have to wait, and then leave quickly.
             stalls.push((random.below(25), random.pick(&[45, 95, 145])));
         }
         WayTerms {
@@ -344,8 +344,7 @@ fn mishap(random: &mut Random) -> (When, Mishap) {
     (when, mishap)
 }
 
-/// What a world is like: whether the model knows it to the end, bytes go one by one, or much is sent at
-/// once.
+/// The character of a world: the model knows every end, bytes go one by one, or messages come in a burst.
 #[derive(Clone, Copy)]
 struct Pace {
     is_tame: bool,
@@ -371,7 +370,7 @@ impl Act {
             _ => Deed::Call(own_timeout),
         };
         let mut plan = Plan::random(random, 0, is_fine);
-        // One that never ends would be in the way of all that comes after it.
+        // An endless handler would block everything after it.
         if let (Deed::Notify, true) = (deed, plan.is_endless()) {
             plan = Plan::Now;
         }

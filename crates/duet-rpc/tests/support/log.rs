@@ -1,4 +1,4 @@
-//! A subscriber that keeps what is logged, as text.
+//! A subscriber that keeps log records, as text.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps what is logged up to a level: a line an event, as `LEVEL;name=value;name=value;`.
+/// Keeps the records up to a level: one line for each event, as `LEVEL;name=value;name=value;`.
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Mutex<String>>, Level);
 

@@ -8,7 +8,7 @@ use duet_rpc::{Peer, Profile, Router};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
-/// It sends and reads a message a line.
+/// A remote that sends and reads one message per line.
 pub(crate) struct Remote(pub(crate) BufReader<DuplexStream>);
 
 impl Remote {
@@ -30,11 +30,11 @@ impl Remote {
     }
 }
 
-/// A peer that serves this, and its remote.
+/// A peer with this router, and its remote.
 pub(crate) fn serve(profile: &Profile, router: Router) -> (Peer, Remote) {
     let (here, there) = tokio::io::duplex(1024 * 1024);
     (
-        Peer::builder(Stream::of(here)).profile(*profile).router(router).spawn(),
+        Peer::builder(Stream::from_io(here)).profile(*profile).router(router).spawn(),
         Remote(BufReader::new(there)),
     )
 }

@@ -57,7 +57,7 @@ fn find_refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
     let mut error = Some(error);
     while let Some(this) = error {
         let refused = match this.downcast_ref::<io::Error>() {
-            Some(error) => Refused::of(error),
+            Some(error) => Refused::from_error(error),
             None => this.downcast_ref::<Refused>(),
         };
         if refused.is_some() {

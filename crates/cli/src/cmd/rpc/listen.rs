@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use duet_rpc::threads;
-use duet_rpc::transport::{Address, Gate, Listener};
+use duet_rpc::transport::{AccessPolicy, Address, Listener};
 
 use super::{activation, token};
 use crate::args::ListenArgs;
@@ -57,14 +57,14 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints
         return Err(remote(open.address()));
     }
     let listeners: Vec<_> =
-        listeners.into_iter().map(|listener| listener.gate(policy.clone())).collect();
+        listeners.into_iter().map(|listener| listener.access(policy.clone())).collect();
     let warnings = warnings(args, &listeners);
     Ok(Endpoints::Listeners { listeners, warnings })
 }
 
 /// Access policy for WebSocket and HTTP.
-fn access_policy(args: &ListenArgs, token: Option<String>) -> Gate {
-    let mut policy = Gate::default();
+fn access_policy(args: &ListenArgs, token: Option<String>) -> AccessPolicy {
+    let mut policy = AccessPolicy::default();
     if let Some(token) = token {
         policy = policy.token(token);
     }

@@ -1,5 +1,4 @@
-//! The programs of this process that run, so that they can be killed when it has to exit at once:
-//! then no destructor runs.
+//! The running programs of this process, so that a forced exit, which runs no destructor, can kill them.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
@@ -13,23 +12,23 @@ use super::tree::{Marker, Tree};
 
 use crate::sync::lock;
 
-/// Locked for a moment only: whoever ends the process by force must not wait for it.
+/// Locked for a moment only: a forced exit must not wait for it.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
 
-/// Shared by those who start a program, until it is known here. To start one may take for ever, as
+/// Held, shared, while a program starts, until it is registered. A start may take for ever, for example
 /// from a network share that does not answer.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// How often to look whether a program that is being started is known.
+/// The interval of checks for the end of a start.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 struct Live {
     trees: Vec<Arc<Tree>>,
-    /// The process is about to exit: nothing more may be started.
+    /// The process is about to exit: no program may start any more.
     is_closed: bool,
 }
 
-/// A tree that is known here until this is dropped.
+/// A tree that is registered until this is dropped.
 pub(super) struct Registered(Arc<Tree>);
 
 impl Registered {
@@ -57,7 +56,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Registered)> {
 }
 
 fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Registered)> {
-    // Held until it is known, so that whoever kills all does not miss it.
+    // Held until the program is registered, so that `kill_all` does not miss it.
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     if live().is_closed {
         return Err(io::Error::other("this process is about to exit"));
@@ -68,10 +67,10 @@ fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Reg
     Ok((child, Registered(tree)))
 }
 
-/// Kills all programs and what they started, as far as there is time.
+/// Kills all programs and the processes that they started, as far as there is time.
 pub(super) fn kill_all(until: Instant) {
     if is_starting() {
-        // Those that are known do not wait for the one that is not.
+        // Registered programs do not wait for one that is still starting.
         kill_known(until);
         while is_starting() && Instant::now() < until {
             thread::sleep(LOOK_EVERY);
@@ -80,7 +79,7 @@ pub(super) fn kill_all(until: Instant) {
     kill_known(until);
 }
 
-/// Whether a program is being started that is not known yet.
+/// Returns `true` while a program starts that is not registered yet.
 fn is_starting() -> bool {
     matches!(STARTING.try_write(), Err(TryLockError::WouldBlock))
 }
@@ -92,14 +91,14 @@ fn kill_known(until: Instant) {
     }
 }
 
-/// The same, and nothing is started any more: this process is about to exit.
+/// The same, and no program can start any more: this process is about to exit.
 #[cfg(unix)]
 pub(super) fn kill_all_for_good(until: Instant) {
     live().is_closed = true;
     kill_all(until);
 }
 
-/// Kills all that are in the programs' groups, which takes no look at other processes.
+/// Kills the programs' groups, without a look at other processes.
 #[cfg(unix)]
 pub(super) fn kill_groups() {
     let trees = live().trees.clone();

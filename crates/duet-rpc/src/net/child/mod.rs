@@ -1,4 +1,4 @@
-//! A program that this one starts and talks to over its standard input and output (T1).
+//! Child processes: programs that this one starts and talks to over their stdin and stdout (T1).
 
 #[cfg(unix)]
 pub(crate) mod descriptor_limit;
@@ -34,50 +34,49 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Stream, Transport};
 use process::{Pipes, Process};
 use stderr::Stderr;
 
-/// How long each step of closing waits for the program to end, if nothing else is said.
+/// The time that each step of closing waits for the program to end, by default.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the end of a pipe is awaited when the program has ended. Only one that it left behind
-/// can hold the pipe open.
+/// The time that the end of a pipe may take after the program has ended. Only a process that the program
+/// left behind can hold the pipe open.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A transport to a program that it starts.
 ///
-/// What the program writes to stderr is always read, so that it cannot fill up and freeze the
-/// program, and the last lines are kept for the [`ExitReport`]. Closing is a ladder: its stdin is
-/// closed, then it is asked to end (SIGTERM), then it is killed, each after a grace period. A
-/// program that is dropped without being closed is killed.
+/// It always reads the program's stderr, so that a full pipe cannot freeze the program, and keeps the
+/// last lines for the [`ExitReport`]. Closing has three steps, each with a grace period: it closes the
+/// program's stdin, then asks it to end (SIGTERM), then kills it. A `Child` that is dropped without being
+/// closed kills the program.
 ///
-/// All of this holds for the program and for every process that it started, behind a shell or a
-/// launcher too. A process that exits when stdin is closed is not signalled. A process that is left
-/// when the program itself has exited gets 1 s before it is asked to end. [`ExitReport::stopped`]
-/// names those that had to be stopped.
+/// All of this holds for the program and for every process that it started, behind a shell or a launcher
+/// too. A process that exits when stdin is closed gets no signal. A process that still runs when the
+/// program itself has exited gets 1 s before it is asked to end. [`ExitReport::stopped`] names the
+/// processes that had to be stopped.
 ///
 /// # Process groups and sessions
 ///
-/// The program leads a process group of its own, and signals go to that group. On Linux (5.3 or
-/// newer, with `/proc`) processes that left the group are found too: by the variable
-/// `DUET_RPC_TREE`, which is added to the program's environment, or by a parent that still runs. A
-/// process that did all three, that is left the group, cleared its environment and lost its
-/// parent, is not found, and neither is a process of another user. To start a daemon that is meant
-/// to stay, have a service manager start it.
+/// The program leads a process group of its own, and signals go to that group. On Linux (5.3 or newer,
+/// with `/proc`) processes that left the group are found too: by the variable `DUET_RPC_TREE`, which is
+/// added to the program's environment, or by a parent that still runs. Two kinds of processes are not
+/// found: one that left the group, cleared its environment and lost its parent, and one of another user.
+/// To start a daemon that should stay, have a service manager start it.
 ///
-/// Because of its own group the program does not receive the SIGINT of Ctrl-C: handle the signal
-/// and close the connection, as `duet-rpc call` does. A program that reads the terminal itself,
-/// such as one that asks for a password, is stopped by the system (SIGTTIN).
+/// Because of its own group the program does not receive the SIGINT of Ctrl-C: handle the signal and
+/// close the connection, as `duet-rpc call` does. The system stops (SIGTTIN) a program that reads the
+/// terminal itself, for example to ask for a password.
 ///
-/// # When this process ends
+/// # The end of this process
 ///
-/// | this process | the program and what it started |
+/// | this process | the program and the processes that it started |
 /// |---|---|
 /// | drops the `Child`, its runtime ends, or it panics | killed |
 /// | is a [`Server`](crate::Server) that ends, by force too | killed |
 /// | calls [`std::process::exit`] or aborts | see their stdin close; [`Child::kill_all`] before it kills them |
 /// | dies of a signal that it does not handle, SIGKILL for one | see their stdin close, and stay if they ignore that |
 ///
-/// A signal from the system for the last row (`PR_SET_PDEATHSIG`) would have to be asked for
-/// inside the program before it starts, which needs unsafe code, and it comes when the *thread*
-/// ends that started the program.
+/// The system could send a signal in the last case (`PR_SET_PDEATHSIG`). But the program would have to
+/// ask for it before it starts, which needs unsafe code, and the signal comes when the *thread* ends that
+/// started the program.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -94,11 +93,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// # }
 /// ```
 pub struct Child {
-    state: State,
+    state: ChildState,
     grace: Duration,
 }
 
-/// Why a program cannot be started. It is what the [`io::Error`] of [`Child::spawn`] holds.
+/// The reason why a program cannot be started: the inner error of the [`io::Error`] of [`Child::spawn`].
 #[derive(Debug)]
 pub(crate) struct CannotStart {
     program: String,
@@ -111,14 +110,14 @@ impl CannotStart {
         io::Error::new(cause.kind(), CannotStart { program, cause })
     }
 
-    /// Whether a later attempt would fail, too. Too many processes or open files pass; a program that
-    /// is not there, or is none, stays so.
+    /// Returns `true` if a later attempt would fail too. Too many processes or open files are temporary;
+    /// a missing file, or one that is not a program, is permanent.
     pub(crate) fn is_permanent(&self) -> bool {
         use io::ErrorKind::{
             InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
         };
 
-        /// "Exec format error", for which there is no kind.
+        /// "Exec format error", which has no `ErrorKind`.
         const ENOEXEC: i32 = 8;
         let kinds = [InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied];
         kinds.contains(&self.cause.kind()) || self.cause.raw_os_error() == Some(ENOEXEC)
@@ -137,7 +136,7 @@ impl std::error::Error for CannotStart {
     }
 }
 
-enum State {
+enum ChildState {
     Open(Box<Open>),
     Closing(Pin<Box<dyn Future<Output = ExitReport> + Send>>),
     Closed,
@@ -147,17 +146,18 @@ struct Open {
     stream: Stream<ChildStdout, Stdin>,
     process: Process,
     stderr: Stderr,
-    /// Runs from when the program was seen to have ended.
+    /// Runs from the moment when the program was seen to have ended.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// The program's stdin, until it is closed. To close it is to drop it: the runtime's own pipe does
-/// nothing when it is shut down.
+/// The program's stdin, until it is closed. Dropping the pipe closes it: shutting down tokio's pipe does
+/// nothing.
 struct Stdin(Option<ChildStdin>);
 
 impl Child {
-    /// Starts the program. The command's stdin, stdout and stderr become pipes to here, it gets a
-    /// process group of its own and the variable `DUET_RPC_TREE`; the rest of it is the caller's.
+    /// Starts the program. It replaces the command's stdin, stdout and stderr by pipes, gives the program
+    /// a process group of its own, and adds the variable `DUET_RPC_TREE`. The rest of the command is the
+    /// caller's.
     ///
     /// # Panics
     ///
@@ -169,22 +169,22 @@ impl Child {
         let stderr = Stderr::drain(stderr);
         let stream = Stream::new(stdout, Stdin(Some(stdin)));
         let open = Open { stream, process, stderr, patience: None };
-        Ok(Child { state: State::Open(Box::new(open)), grace: GRACE })
+        Ok(Child { state: ChildState::Open(Box::new(open)), grace: GRACE })
     }
 
-    /// How long each step of closing waits for the program to end; 2 s if nothing is said.
+    /// The time that each step of closing waits for the program to end. Default: 2 s.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Hears each line that the program writes to stderr, without its line end, beginning with
-    /// those that are there already. It must not block. What is no UTF-8 is replaced, and a line
-    /// of more than 8 KiB comes in pieces.
+    /// Calls this function for each line that the program writes to stderr, without its line end,
+    /// beginning with the lines that are there already. It must not block. Bytes that are not UTF-8 are
+    /// replaced, and a line of more than 8 KiB comes in pieces.
     #[must_use]
     pub fn on_stderr(self, listener: impl FnMut(&str) + Send + 'static) -> Self {
-        if let State::Open(open) = &self.state {
+        if let ChildState::Open(open) = &self.state {
             open.stderr.listen(Box::new(listener));
         }
         self
@@ -196,26 +196,25 @@ impl Child {
     ///
     /// For a program that answers at the end of its input, and for a check of its last output.
     pub fn close_stdin(&mut self) {
-        if let State::Open(open) = &mut self.state {
+        if let ChildState::Open(open) = &mut self.state {
             open.stream.writer_mut().0 = None;
         }
     }
 
-    /// Kills every program that this process has started with [`Child::spawn`] and that still runs,
-    /// with all that it started. It takes a few milliseconds, and at most the time.
+    /// Kills every running program that this process has started with [`Child::spawn`], with all
+    /// processes that it started. It takes a few milliseconds, and at most `time`.
     ///
-    /// For whoever ends the process without dropping what it holds: before [`std::process::exit`],
-    /// and on the thread that receives a SIGINT or SIGTERM. [`Server`](crate::Server) does it by
-    /// itself.
+    /// Call it before a process ends without destructors: before [`std::process::exit`], and on the
+    /// thread that receives a SIGINT or SIGTERM. [`Server`](crate::Server) does it by itself.
     pub fn kill_all(time: Duration) {
         live::kill_all(Instant::now() + time);
     }
 
-    /// The program's process id, as long as it runs.
+    /// The program's process id, while it runs.
     pub fn id(&self) -> Option<u32> {
         match &self.state {
-            State::Open(open) => open.process.id(),
-            State::Closing(_) | State::Closed => None,
+            ChildState::Open(open) => open.process.id(),
+            ChildState::Closing(_) | ChildState::Closed => None,
         }
     }
 }
@@ -225,12 +224,12 @@ impl Child {
 pub(crate) mod at_exit {
     use super::{Duration, Instant, live};
 
-    /// Kills all programs and what they started. None can be started any more.
+    /// Kills all programs and the processes that they started. No program can start afterwards.
     pub(crate) fn kill_all(time: Duration) {
         live::kill_all_for_good(Instant::now() + time);
     }
 
-    /// Kills what can be killed without a wait.
+    /// Kills the processes that can be killed without a wait.
     pub(crate) fn kill_groups() {
         live::kill_groups();
     }
@@ -242,15 +241,15 @@ impl Transport for Child {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        let State::Open(open) = &mut self.state else {
+        let ChildState::Open(open) = &mut self.state else {
             return Poll::Ready(Ok(Received::Eof));
         };
         if let Poll::Ready(received) = open.stream.poll_receive(cx, inbox) {
             return Poll::Ready(received);
         }
-        // A program that is dead may have left another behind that holds its stdout open: the
-        // end of the stream would never come. What it wrote itself is in the pipe by now, and
-        // the patience is for the runtime, which may not have told of it yet.
+        // A dead program may have left another process behind that holds its stdout open: then the end of
+        // the stream never comes. The program's own output is in the pipe by now. The patience is for the
+        // runtime, which may not have reported it yet.
         ready!(open.process.poll_exit(cx));
         let patience = open.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
         ready!(patience.as_mut().poll(cx));
@@ -259,15 +258,17 @@ impl Transport for Child {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         match &mut self.state {
-            State::Open(open) => open.stream.poll_send(cx, outbox),
-            State::Closing(_) | State::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            ChildState::Open(open) => open.stream.poll_send(cx, outbox),
+            ChildState::Closing(_) | ChildState::Closed => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
         }
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.state {
-            State::Open(open) => open.process.poll_exit(cx),
-            State::Closing(_) | State::Closed => Poll::Ready(()),
+            ChildState::Open(open) => open.process.poll_exit(cx),
+            ChildState::Closing(_) | ChildState::Closed => Poll::Ready(()),
         }
     }
 
@@ -277,18 +278,18 @@ impl Transport for Child {
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         loop {
-            match std::mem::replace(&mut self.state, State::Closed) {
-                State::Open(open) => {
-                    self.state = State::Closing(Box::pin(stop::close(*open, self.grace)));
+            match std::mem::replace(&mut self.state, ChildState::Closed) {
+                ChildState::Open(open) => {
+                    self.state = ChildState::Closing(Box::pin(stop::close(*open, self.grace)));
                 }
-                State::Closing(mut closing) => match closing.as_mut().poll(cx) {
+                ChildState::Closing(mut closing) => match closing.as_mut().poll(cx) {
                     Poll::Ready(exit_report) => return Poll::Ready(exit_report),
                     Poll::Pending => {
-                        self.state = State::Closing(closing);
+                        self.state = ChildState::Closing(closing);
                         return Poll::Pending;
                     }
                 },
-                State::Closed => return Poll::Ready(ExitReport::default()),
+                ChildState::Closed => return Poll::Ready(ExitReport::default()),
             }
         }
     }

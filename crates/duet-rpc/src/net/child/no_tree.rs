@@ -1,9 +1,10 @@
-//! Where there are no process groups, a program is ended alone.
+//! Systems without process groups: only the program itself is ended.
 
 use std::time::Instant;
 
 use tokio::process::Command;
 
+// Same name: the interface of `tree.rs`, for systems without process groups.
 pub(super) struct Marker;
 
 impl Marker {
@@ -12,13 +13,15 @@ impl Marker {
     }
 }
 
+// Same name: the interface of `tree.rs`, for systems without process groups.
 pub(super) struct Tree;
 
-pub(super) struct Entry {
+// Same name: the interface of `procfs.rs`, for systems without process groups.
+pub(super) struct ProcessEntry {
     pub(super) program: String,
 }
 
-impl Entry {
+impl ProcessEntry {
     pub(super) fn id(&self) -> u32 {
         0
     }
@@ -29,17 +32,17 @@ impl Tree {
         Tree
     }
 
-    pub(super) fn members(&self) -> Option<Vec<Entry>> {
+    pub(super) fn members(&self) -> Option<Vec<ProcessEntry>> {
         None
     }
 
-    pub(super) fn terminate(&self, _: &[Entry]) -> bool {
+    pub(super) fn terminate(&self, _: &[ProcessEntry]) -> bool {
         false
     }
 
     pub(super) fn kill_group(&self) {}
 
-    pub(super) fn kill(&self, _: Instant) -> Vec<Entry> {
+    pub(super) fn kill(&self, _: Instant) -> Vec<ProcessEntry> {
         Vec::new()
     }
 

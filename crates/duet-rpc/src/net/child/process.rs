@@ -1,5 +1,5 @@
-//! A program that was started: its exit, noticed before it is reaped, and its end with all that it
-//! started.
+//! A started program: it notices the exit before the program is reaped, and kills the program with all
+//! processes that it started.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,17 +18,17 @@ use super::tree::Tree;
 
 use crate::threads;
 
-/// How often a thread looks whether a program that was killed is gone.
+/// The interval of checks for the end of a killed program.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// How long it takes at most to kill all that a program started, and how long dropping it waits for
-/// that. It takes two looks at all processes: some milliseconds, on a machine with many more tasks
-/// than processors a second.
+/// The most time that killing all processes of a program takes, and that dropping it waits for that. It
+/// takes two looks at all processes: some milliseconds, or a second on a machine with many more tasks
+/// than processors.
 pub(super) const KILL_TIME: Duration = Duration::from_secs(5);
 
-/// Kills a program, and all that it started, when it is dropped without having been reaped.
+/// Kills a program, and all processes that it started, when it is dropped without having been reaped.
 pub(super) struct Process {
-    /// There until this is dropped.
+    /// `None` only while this is being dropped.
     child: Option<Child>,
     exit: Exit,
     registered: Option<Registered>,
@@ -48,12 +48,12 @@ impl Process {
         Ok((process, Pipes { stdin, stdout, stderr }))
     }
 
-    /// Its id, as long as it has not been reaped.
+    /// Its process id, until it is reaped.
     pub(super) fn id(&self) -> Option<u32> {
         self.child.as_ref().and_then(Child::id)
     }
 
-    /// Ready when the program has ended. It leaves a waker, and may be asked again.
+    /// Ready when the program has ended. It registers a waker, and may be polled again.
     pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.exit.poll(self.child.as_mut(), cx)
     }
@@ -63,7 +63,7 @@ impl Process {
         poll_fn(|cx| self.poll_exit(cx)).await;
     }
 
-    /// All that the program started, with itself.
+    /// The program and all processes that it started.
     pub(super) fn tree(&self) -> Option<Arc<Tree>> {
         self.registered.as_ref().map(|registered| Arc::clone(registered.tree()))
     }
@@ -76,7 +76,7 @@ impl Process {
         }
     }
 
-    /// Takes a program that has ended off the system's table of processes.
+    /// Reaps a program that has ended.
     pub(super) async fn reap(&mut self) -> Option<ExitStatus> {
         if let Some(tree) = self.tree() {
             tree.forget_group();
@@ -86,8 +86,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// The runtime would kill the program and reap it too, but not what it started; and not while it
-    /// is itself going down, which is when most programs are dropped.
+    /// tokio would kill and reap the program too, but not the processes that it started; and not while
+    /// the runtime itself shuts down, when most programs are dropped.
     fn drop(&mut self) {
         let Some(mut child) = self.child.take().filter(|child| child.id().is_some()) else {
             return;
@@ -97,11 +97,11 @@ impl Drop for Process {
         let (tell, told) = mpsc::channel::<()>();
         let clear_away = move || {
             registered.tree().kill(Instant::now() + KILL_TIME);
-            // Where there are no groups.
+            // For systems without groups.
             let _ = child.start_kill();
             drop(tell);
             registered.tree().forget_group();
-            // A process that the system itself holds on to may take long to die.
+            // A process in an uninterruptible system call may take long to die.
             while let Ok(None) = child.try_wait() {
                 thread::sleep(LOOK_EVERY);
             }
@@ -123,10 +123,10 @@ pub(super) struct Pipes {
     pub(super) stderr: tokio::process::ChildStderr,
 }
 
-/// Whether a program has ended.
+/// The exit of a program.
 enum Exit {
-    /// A thread waits for it, and does not reap it: until then its pid, and the id of its group,
-    /// cannot be anybody else's.
+    /// A thread waits for it, and does not reap it: until the program is reaped, no other process can get
+    /// its pid, or its group's id.
     #[cfg(unix)]
     Awaited(tokio::sync::oneshot::Receiver<()>),
     #[cfg(not(unix))]
@@ -136,7 +136,7 @@ enum Exit {
 
 #[cfg(unix)]
 impl Exit {
-    /// One call that blocks in a thread works on every system; a pidfd, which needs none, does not.
+    /// A blocking call on a thread works on every system; a pidfd, which needs no thread, does not.
     const STACK: usize = 64 * 1024;
 
     fn watch(process: &Process) -> io::Result<Self> {
@@ -155,7 +155,7 @@ impl Exit {
                 }
             };
             if waited.is_err() {
-                // It was reaped by somebody else, or by the system because SIGCHLD is ignored.
+                // Another part of the process reaped it, or the system did because SIGCHLD is ignored.
                 tree.forget_group();
             }
             let _ = tell.send(());

@@ -1,4 +1,4 @@
-//! The processes of this machine, read from `/proc` as Linux has it. Elsewhere none is found.
+//! The processes of this machine, read from Linux's `/proc`. On other systems it finds none.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,47 +11,48 @@ use rustix::process::{Pid, getpid};
 /// The longest environment that is searched. The system allows a few megabytes.
 const ENVIRONMENT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long a process may take to replace its program. It shows no environment meanwhile.
+/// The time that a process may take for `exec`. It shows no environment meanwhile.
 const EXEC_TIME: Duration = Duration::from_secs(1);
 
-/// How many of the newest pids are looked at.
+/// The number of the newest pids that are checked.
 const NEW_ONES: usize = 1000;
 
-/// The flag of a thread of the kernel, which has no program.
+/// The flag of a kernel thread, which has no program.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// The state letters of a process that has ended and only waits to be reaped.
+/// The state letters of a process that has ended and waits to be reaped.
 const DEAD: [&str; 3] = ["Z", "X", "x"];
 
-/// One process that runs.
+/// A running process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+// Same name: `no_tree.rs` has the same interface, for systems without process groups.
+pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
     pub(super) parent: Option<Pid>,
     pub(super) group: Option<Pid>,
-    /// When it started, in ticks since the machine did. With the pid it names a process for good:
-    /// a pid is not used twice within a tick.
+    /// Its start, in clock ticks since the machine started. With the pid it identifies a process for
+    /// good: no pid is used twice within a tick.
     pub(super) started: u64,
     /// The name of its program, as the system keeps it: at most 15 bytes.
     pub(super) program: String,
 }
 
-impl Entry {
+impl ProcessEntry {
     pub(super) fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether it is the same process, seen at another time.
-    pub(super) fn is(&self, other: &Entry) -> bool {
+    /// Returns `true` if it is the same process, seen at another time.
+    pub(super) fn is(&self, other: &ProcessEntry) -> bool {
         (self.pid, self.started) == (other.pid, other.started)
     }
 }
 
-/// All processes that run and that started at this tick or later, each read when it is asked for;
-/// `None` if `/proc` does not show them, or shows those of another pid namespace.
+/// All running processes that started at this tick or later, each read on demand; `None` if `/proc` does
+/// not show them, or shows those of another pid namespace.
 ///
-/// The newest come first: those that start the next one and end are gone a moment later.
-pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
+/// The newest come first: a process that starts the next one and ends is gone a moment later.
+pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = ProcessEntry>> {
     let own = getpid().as_raw_nonzero().to_string();
     if fs::read_link("/proc/self").ok()?.as_os_str() != OsStr::new(&own) {
         return None;
@@ -62,42 +63,40 @@ pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = Entry>> {
     Some(pids.into_iter().filter_map(entry).filter(move |entry| entry.started >= since))
 }
 
-/// Those of the processes that run whose pids were given after one pid and up to another, the newest
-/// first. If the numbers have begun anew meanwhile, those are left out that were given before that.
-pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = Entry> {
+/// The running processes whose pids were given after one pid and up to another, the newest first. If the
+/// numbers have wrapped around, pids from before that are left out.
+pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = ProcessEntry> {
     let first = if last >= before { before.saturating_add(1) } else { 1 };
     let pids = (first..=last).rev().take(NEW_ONES).filter(|&pid| leads_threads(pid));
     pids.filter_map(|pid| entry(to_pid(&pid.to_string())?))
 }
 
-/// Whether this is the pid of a process, and not only of one of its threads.
+/// Returns `true` if this is the pid of a process, and not only of one of its threads.
 fn leads_threads(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     group.is_some_and(|group| group.trim().parse() == Ok(pid))
 }
 
-/// The pid that was given last, to whichever process or thread. As long as it stays the same, none was
-/// started.
+/// The pid that was given last, to a process or a thread. While it stays the same, none was started.
 pub(super) fn last_pid() -> Option<u32> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     load.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// This process, if it runs.
-pub(super) fn entry(pid: Pid) -> Option<Entry> {
+pub(super) fn entry(pid: Pid) -> Option<ProcessEntry> {
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     parse(pid, &stat)
 }
 
-/// Whether this stands in the environment that a process was started with; `None` if that is empty
-/// or cannot be read.
+/// Searches the environment that a process was started with; `None` if it is empty or cannot be read.
 pub(super) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
     let read = |name: &str| {
         let mut bytes = Vec::new();
         let file = File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
         let read = file.and_then(|file| file.take(ENVIRONMENT_BYTES).read_to_end(&mut bytes));
-        // Those of another user's process cannot be read.
+        // The environment of another user's process cannot be read.
         read.map(|_| bytes)
     };
     let begun = Instant::now();
@@ -106,7 +105,7 @@ pub(super) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
         if !environment.is_empty() {
             return Some(environment.windows(needle.len()).any(|part| part == needle.as_bytes()));
         }
-        // It is empty for good if the program was there before it was read.
+        // It is empty for good if the program was in place before it was read.
         if had_words || entry(pid).is_none() || begun.elapsed() >= EXEC_TIME {
             return None;
         }
@@ -118,13 +117,13 @@ pub(super) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
     None
 }
 
-/// A process that is about to end has the group −1.
+/// Parses a pid. A process that is about to end has the group −1.
 fn to_pid(text: &str) -> Option<Pid> {
     text.parse().ok().filter(|&number: &i32| number > 0).and_then(Pid::from_raw)
 }
 
-/// Reads `pid (program) state parent group …`. A program's name may hold anything, even `) R 1`.
-fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
+/// Parses `pid (program) state parent group …`. A program's name may contain anything, even `) R 1`.
+fn parse(pid: Pid, stat: &[u8]) -> Option<ProcessEntry> {
     let begin = stat.iter().position(|&byte| byte == b'(')? + 1;
     let end = stat.iter().rposition(|&byte| byte == b')')?;
     let program = String::from_utf8_lossy(stat.get(begin..end)?).into_owned();
@@ -135,7 +134,7 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<Entry> {
     let (parent, group, started) = (pid_at(1), pid_at(2), fields.get(19)?.parse().ok()?);
     let flags: u32 = fields.get(6)?.parse().ok()?;
     let runs = !DEAD.contains(fields.first()?) && flags & KERNEL_THREAD == 0;
-    runs.then_some(Entry { pid, parent, group, started, program })
+    runs.then_some(ProcessEntry { pid, parent, group, started, program })
 }
 
 #[cfg(test)]

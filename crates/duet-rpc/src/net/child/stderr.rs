@@ -1,4 +1,4 @@
-//! Stderr of a child: read immediately, passed to a listener, and its last lines kept.
+//! Stderr of a child: read immediately, passed to a callback, and its last lines kept.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,46 +12,46 @@ use super::PATIENCE;
 use crate::panic_guard;
 use crate::sync::lock;
 
-/// How many lines are kept.
+/// The number of lines that are kept.
 const LINES: usize = 20;
 
-/// How many bytes are kept in all, and the longest line.
+/// The bytes that are kept in all, and the length of the longest line.
 const BYTES: usize = 8 * 1024;
 
-pub(super) type Listener = Box<dyn FnMut(&str) + Send>;
+pub(super) type LineListener = Box<dyn FnMut(&str) + Send>;
 
 /// A task that reads stderr until its end, or until this is dropped.
 #[derive(Debug)]
 pub(super) struct Stderr {
     task: JoinHandle<()>,
-    words: Arc<Mutex<Words>>,
+    kept: Arc<Mutex<StderrLines>>,
 }
 
 impl Stderr {
     pub(super) fn drain(mut reader: impl AsyncRead + Unpin + Send + 'static) -> Self {
-        let words = Arc::new(Mutex::new(Words::default()));
-        let heard = Arc::clone(&words);
+        let kept = Arc::new(Mutex::new(StderrLines::default()));
+        let heard = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             let mut chunk = vec![0; BYTES];
             while let Ok(count @ 1..) = reader.read(&mut chunk).await {
                 lock(&heard).hear(&chunk[..count]);
-                // A program that never stops writing must not keep timers and messages waiting.
+                // A program that never stops writing must not hold up timers and messages.
                 tokio::task::yield_now().await;
             }
         });
-        Stderr { task, words }
+        Stderr { task, kept }
     }
 
-    pub(super) fn listen(&self, listener: Listener) {
-        lock(&self.words).listen(listener);
+    pub(super) fn listen(&self, listener: LineListener) {
+        lock(&self.kept).listen(listener);
     }
 
-    /// What was written last, when the program has ended.
+    /// The last lines, after the program has ended.
     pub(super) async fn last_stderr(mut self) -> Vec<String> {
         let _ = timeout(PATIENCE, &mut self.task).await;
-        let mut words = std::mem::take(&mut *lock(&self.words));
-        words.end_line();
-        words.into_lines()
+        let mut lines = std::mem::take(&mut *lock(&self.kept));
+        lines.end_line();
+        lines.into_lines()
     }
 }
 
@@ -61,20 +61,19 @@ impl Drop for Stderr {
     }
 }
 
-/// A listener that panics does so behind a panic_guard, so the lock is never poisoned.
-/// The last lines.
+/// The last lines. The callback runs inside the panic guard, so a panic does not poison the lock.
 #[derive(Default)]
-pub(super) struct Words {
+pub(super) struct StderrLines {
     lines: VecDeque<String>,
-    /// How many bytes the lines have.
+    /// The bytes of all lines.
     bytes: usize,
     /// A line whose end has not come yet.
     begun: Vec<u8>,
-    listener: Option<Listener>,
+    listener: Option<LineListener>,
 }
 
-impl Words {
-    fn listen(&mut self, mut listener: Listener) {
+impl StderrLines {
+    fn listen(&mut self, mut listener: LineListener) {
         for line in &self.lines {
             let _ = panic_guard::catch(|| listener(line));
         }
@@ -94,13 +93,13 @@ impl Words {
             if end.is_some() {
                 self.keep_line();
             } else if self.begun.len() == BYTES && !bytes.is_empty() {
-                // Without an end in sight it is cut here.
+                // A line without an end in sight is cut here.
                 self.keep_line();
             }
         }
     }
 
-    /// No more will come of the line that was begun.
+    /// Ends the unfinished line.
     pub(super) fn end_line(&mut self) {
         if !self.begun.is_empty() {
             self.keep_line();
@@ -115,7 +114,7 @@ impl Words {
         let bytes = self.begun.strip_suffix(b"\r").unwrap_or(&self.begun);
         let mut line = String::from_utf8_lossy(bytes).into_owned();
         self.begun.clear();
-        // What stands for a bad byte is longer than the byte.
+        // The replacement character is longer than the byte that it stands for.
         while line.len() > BYTES {
             line.pop();
         }
@@ -131,9 +130,9 @@ impl Words {
     }
 }
 
-impl fmt::Debug for Words {
-    /// Shows how many there are; what they say may be anything.
+impl fmt::Debug for StderrLines {
+    /// Shows the number of lines; their contents may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Words").field("lines", &self.lines.len()).finish_non_exhaustive()
+        f.debug_struct("StderrLines").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }

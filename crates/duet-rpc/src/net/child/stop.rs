@@ -1,8 +1,8 @@
-//! Stop ladder: ends a program, and everything that it started, in three steps.
+//! Stop ladder: ends a program, and all processes that it started, in three steps.
 //!
 //! | step | waits for | at most |
 //! |---|---|---|
-//! | stdin is closed | the end of the program and of all that it started | the grace period; [`SETTLE`] once the program itself has ended |
+//! | stdin is closed | the end of the program and of all processes that it started | the grace period; [`SETTLE`] once the program itself has ended |
 //! | SIGTERM to all that are left | the same | the grace period |
 //! | SIGKILL to all that are left, until there are no more | the same | the grace period, 2 s at least |
 //!
@@ -17,31 +17,31 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::process::{KILL_TIME, Process};
-use super::tree::{Entry, Tree};
+use super::tree::{ProcessEntry, Tree};
 use super::{ExitReport, GRACE, Open};
 use crate::transport::Stopped;
 
-/// How much of what nobody wants to read any more is read at once.
+/// The bytes of unwanted output that are read at a time.
 const CHUNK: usize = 8 * 1024;
 
-/// How long those that a program has left behind may take to end by themselves.
+/// The time that processes which a program has left behind have to end by themselves.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How long to wait between two looks at the processes: the first time, and at most.
+/// The pause between two looks at the processes: the first one, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Closes the program's stdin and sees to it that the program ends.
+/// Closes the program's stdin, and ends the program.
 pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     let Open { stream, mut process, stderr, .. } = open;
     let stdout = stream.close_writer();
-    // A program that still has something to say must be able to say it: it would freeze, or die
-    // of it, instead of ending as it should.
+    // A program that still writes must be able to: it would freeze, or die of a broken pipe, instead of
+    // ending properly.
     let stopped = beside(discard(stdout), stop(&mut process, grace)).await;
     for process in &stopped {
         tracing::warn!("a process did not end when its stdin was closed: {process}");
     }
-    // A process that the system itself holds on to is left to whoever reaps it in the background.
+    // A process in an uninterruptible system call is left to the thread that reaps it.
     let exit = match timeout(Duration::ZERO, process.exited()).await {
         Ok(()) => process.reap().await,
         Err(_) => None,
@@ -49,7 +49,8 @@ pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     ExitReport { exit, last_stderr: stderr.last_stderr().await, stopped }
 }
 
-/// Waits for the end, asks for it, and then makes it. Returns those that did not end by themselves.
+/// Waits for the end, then asks for it, then forces it. Returns the processes that did not end by
+/// themselves.
 async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     let Some(tree) = process.tree() else { return Vec::new() };
     let mut stopped = Vec::new();
@@ -60,7 +61,7 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     if can_ask && wait(process, &tree, grace, grace).await.is_none() {
         return stopped;
     }
-    // However little grace there was, this takes a moment.
+    // However short the grace period, killing takes a moment.
     let (begun, patience) = (Instant::now(), grace.max(GRACE));
     loop {
         let to_kill = Arc::clone(&tree);
@@ -74,15 +75,15 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     }
 }
 
-/// Waits until the program and all that it started have ended, as long as the patience lasts; once
-/// the program itself has ended, no longer than `settle`. Returns those that are left, as far as they
-/// can be seen; `None` if all have ended.
+/// Waits until the program and all processes that it started have ended, or `patience` is over; once the
+/// program itself has ended, no longer than `settle`. Returns the processes that are left, as far as they
+/// can be found; `None` if all have ended.
 async fn wait(
     process: &mut Process,
     tree: &Arc<Tree>,
     patience: Duration,
     settle: Duration,
-) -> Option<Vec<Entry>> {
+) -> Option<Vec<ProcessEntry>> {
     let begun = Instant::now();
     let _ = timeout(patience, process.exited()).await;
     let settle = settle.min(patience.saturating_sub(begun.elapsed()));
@@ -94,12 +95,13 @@ async fn wait(
         let members = blocking(move || to_look.members()).await;
         let left = match members {
             Some(members) => members,
-            // Nobody can be seen here, but all in the group can be killed.
+            // The processes cannot be listed here, but the whole group can be killed.
             None if has_ended => Vec::new(),
             None => return Some(Vec::new()),
         };
         if has_ended && left.is_empty() {
-            // Should one of the group have been missed, it is one that starts others without end.
+            // If a member of the group was missed, it belongs to a chain of processes that start each
+            // other without end.
             tree.kill_group();
             return None;
         }
@@ -111,13 +113,13 @@ async fn wait(
     }
 }
 
-/// Does what needs a look at all processes, which takes milliseconds, where it holds nobody up.
+/// Runs work that looks at all processes, which takes milliseconds, on a thread that may block.
 async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
-/// Notes that these were sent a signal; each once, with the last one.
-fn note(stopped: &mut Vec<Stopped>, members: &[Entry], is_killed: bool) {
+/// Notes the signal that these processes got; each process once, with its last signal.
+fn note(stopped: &mut Vec<Stopped>, members: &[ProcessEntry], is_killed: bool) {
     for member in members {
         let pid = member.id();
         stopped.retain(|it| it.pid != pid);
@@ -130,7 +132,7 @@ async fn discard(mut reader: impl AsyncRead + Unpin) {
     while let Ok(1..) = reader.read(&mut chunk).await {}
 }
 
-/// Drives one future for as long as the other takes, which alone has a result.
+/// Drives `other` while `main` runs, and returns the result of `main`.
 async fn beside<T>(other: impl Future<Output = ()>, main: impl Future<Output = T>) -> T {
     let (mut other, mut main) = (pin!(other), pin!(main));
     let mut is_over = false;

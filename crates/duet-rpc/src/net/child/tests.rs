@@ -12,7 +12,7 @@ use duet_rpc_proto::frame::{Event, Framing};
 use rustix::process::{Pid, test_kill_process};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::stderr::{Stderr, Words};
+use super::stderr::{Stderr, StderrLines};
 use super::*;
 use crate::transport::TransportKind;
 
@@ -104,7 +104,7 @@ async fn t1_a_program_that_ends_by_itself_says_how() {
 
 #[tokio::test]
 async fn t1_a_program_may_say_its_last_when_its_input_is_closed() {
-    // More than a pipe holds: one whose reader had gone would die of it, and not end well.
+    // More than a pipe holds: without a reader the program would die of it instead of ending properly.
     let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
     let exit_report = close(shell(script).grace(LONG)).await;
     assert_eq!(exit_report.exit.unwrap().code(), Some(5));
@@ -116,7 +116,7 @@ async fn t1_a_program_that_does_not_heed_its_input_is_asked_to_end() {
     let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let exit_report = close(child).await;
-    // On a slow machine it may not have got around to it in time.
+    // A slow machine may not get to it in time.
     assert!(matches!(exit_report.exit.unwrap().signal(), Some(9 | 15)));
 }
 
@@ -127,7 +127,7 @@ async fn t1_a_program_can_end_well_when_it_is_asked_to() {
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let exit_report = close(child).await;
     assert_eq!(exit_report.exit.unwrap().code(), Some(4));
-    // Before it the shell may tell that what it had started was asked, too.
+    // Before it, the shell may report the signal of its own child.
     assert_eq!(exit_report.last_stderr.last().unwrap(), "bye");
 }
 
@@ -151,7 +151,7 @@ async fn t1_stderr_that_nobody_asked_for_does_not_freeze_it() {
     assert!(exit_report.last_stderr.iter().map(String::len).sum::<usize>() <= 8 * 1024);
 }
 
-/// There is always more to read, up to a bound at which the test would fail.
+/// An endless reader, up to a bound at which the test fails.
 struct Flood(Arc<AtomicUsize>);
 
 impl AsyncRead for Flood {
@@ -218,7 +218,7 @@ async fn t1_a_program_that_is_dropped_is_killed() {
     let id = child.id().unwrap();
     drop(child);
     while exists(id) {
-        // It is dead; the runtime clears it away when it comes to it, or with the next child.
+        // It is dead; the runtime reaps it later, or with the next child.
         let _ = Command::new("true").status().await;
     }
 }
@@ -242,7 +242,7 @@ fn t1_a_runtime_that_ends_leaves_nothing_of_a_program_behind() {
             std::future::pending::<()>().await;
         });
         drop(runtime);
-        // No runtime is there to clear it away.
+        // There is no runtime to reap it.
         while exists(id) {
             std::thread::yield_now();
         }
@@ -275,7 +275,7 @@ fn lines_are_the_same_in_any_pieces() {
     let long = "x".repeat(20_000);
     let text = format!("one\ntwo\r\n\nthree {long}\nlast\u{e9}");
     let lines_of = |piece: usize| {
-        let mut words = Words::default();
+        let mut words = StderrLines::default();
         for piece in text.as_bytes().chunks(piece) {
             words.hear(piece);
         }
@@ -291,7 +291,7 @@ fn lines_are_the_same_in_any_pieces() {
 
 #[test]
 fn what_is_no_text_is_replaced_and_stays_in_bounds() {
-    let mut words = Words::default();
+    let mut words = StderrLines::default();
     words.hear(&[0xff; 8 * 1024]);
     words.hear(b"\n");
     let lines = words.into_lines();

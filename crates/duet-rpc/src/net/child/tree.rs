@@ -6,13 +6,12 @@
 //! | left the group (`setsid`, a shell's job control) | Linux: a marker in its environment | its pidfd |
 //! | left the group, without the marker (`env -i`) | Linux: its parent, while that is a member | its pidfd |
 //!
-//! The group's id cannot be another group's while the program is not reaped, so the program is
-//! reaped last. A pidfd stays with its process, so a pid that is given to another process in the
-//! meantime is never signalled.
+//! While the program is not reaped, no other group can get its group's id, so the program is reaped last.
+//! A pidfd stays with its process, so a process that has reused a pid never gets the signal.
 //!
-//! The alternative for the second row is to make this process a *subreaper*, so that orphans become
-//! its children. That changes what every other child of the process sees, and all of them would
-//! have to be reaped here: not for a library to do. A marker costs one variable.
+//! The alternative for the second row is to make this process a *subreaper*, so that orphans become its
+//! children. That changes what every other child of the process sees, and this process would have to reap
+//! all of them: not for a library to do. A marker costs one variable.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
@@ -22,37 +21,39 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 
 use super::procfs;
-pub(super) use super::procfs::Entry;
+pub(super) use super::procfs::ProcessEntry;
 use crate::random;
 use crate::sync::lock;
 
-/// The variable that marks a program and all that it starts. Its value is a list, because a program
-/// that is marked may itself start and mark others.
+/// The variable that marks a program and all processes that it starts. Its value is a list, because a
+/// marked program may itself start and mark others.
 const VARIABLE: &str = "DUET_RPC_TREE";
 
-/// How many looks at all processes in a row must find nobody.
+/// The number of looks at all processes in a row that must find no member.
 const CLEAN_LOOKS: usize = 2;
 
-/// How often at most those are looked at that were started since, if there are always more of them.
+/// The most looks at processes that were started since, if there are always more of them.
 const LOOKS_AT_NEW: usize = 100;
 
-/// A program and all that it started.
+/// A program and all processes that it started.
+// Same name: `no_tree.rs` has the same interface, for systems without process groups.
 pub(super) struct Tree {
     marker: Marker,
-    /// When the program started; whatever started before is not a member.
+    /// The start of the program; a process that started before is not a member.
     started: u64,
     /// Processes that are known not to be marked, so that their environment is not read again.
     unmarked: Mutex<HashSet<(Pid, u64)>>,
-    /// The program's pid and its group's id. `None` once the program is reaped, because the number
-    /// may then be another group's.
+    /// The program's pid and its group's id. `None` once the program is reaped, because another group may
+    /// then get the number.
     group: Mutex<Option<Pid>>,
 }
 
-/// What marks the processes of one tree.
+/// The mark of the processes of one tree.
+// Same name: `no_tree.rs` has the same interface, for systems without process groups.
 pub(super) struct Marker(String);
 
 impl Marker {
-    /// Marks the program that is about to be started, and has it lead a process group of its own.
+    /// Marks a program that is about to start, and makes it lead a process group of its own.
     pub(super) fn put_on(command: &mut Command) -> Marker {
         let marker = Marker(format!(":{}-{:032x}", std::process::id(), random::seed()));
         let mut list = std::env::var_os(VARIABLE).unwrap_or_default();
@@ -76,8 +77,8 @@ impl Tree {
         Tree { marker, started, unmarked: Mutex::default(), group: Mutex::new(program) }
     }
 
-    /// The members that run; `None` if the system does not show them.
-    pub(super) fn members(&self) -> Option<Vec<Entry>> {
+    /// The running members; `None` if the system does not show them.
+    pub(super) fn members(&self) -> Option<Vec<ProcessEntry>> {
         let before = procfs::last_pid();
         for _ in 0..CLEAN_LOOKS {
             let found = self.look(|_| {})?;
@@ -88,15 +89,19 @@ impl Tree {
         Some(self.look_at_new(before, |_| {}))
     }
 
-    /// Looks for the members that run, and does something with each right when it is found.
-    fn look(&self, act: impl FnMut(&Entry)) -> Option<Vec<Entry>> {
+    /// Looks for running members, and calls `act` for each as soon as it is found.
+    fn look(&self, act: impl FnMut(&ProcessEntry)) -> Option<Vec<ProcessEntry>> {
         procfs::entries(self.started).map(|entries| self.find_among(entries, act))
     }
 
-    /// The same among processes that were started since this pid was given, until one is found or no
-    /// more are started. Members that start the next one and end may all be missed by a look at all
-    /// processes, which takes much longer than they live.
-    fn look_at_new(&self, mut last: Option<u32>, mut act: impl FnMut(&Entry)) -> Vec<Entry> {
+    /// Looks only at processes that were started since this pid was given, until it finds a member or no
+    /// more are started. Members that start the next one and end may all escape a look at all processes,
+    /// which takes much longer than they live.
+    fn look_at_new(
+        &self,
+        mut last: Option<u32>,
+        mut act: impl FnMut(&ProcessEntry),
+    ) -> Vec<ProcessEntry> {
         for _ in 0..LOOKS_AT_NEW {
             let before = std::mem::replace(&mut last, procfs::last_pid());
             let (Some(before), Some(last)) = (before, last) else { break };
@@ -110,9 +115,9 @@ impl Tree {
 
     fn find_among(
         &self,
-        entries: impl Iterator<Item = Entry>,
-        mut act: impl FnMut(&Entry),
-    ) -> Vec<Entry> {
+        entries: impl Iterator<Item = ProcessEntry>,
+        mut act: impl FnMut(&ProcessEntry),
+    ) -> Vec<ProcessEntry> {
         let group = *self.group();
         let (mut members, mut others) = (Vec::new(), Vec::new());
         for entry in entries {
@@ -122,9 +127,9 @@ impl Tree {
             }
             if is_member { &mut members } else { &mut others }.push(entry);
         }
-        // Then the children of those, the children of the children, and so on.
+        // Then their children, the children of these, and so on.
         let mut parents = 0;
-        while let Some(parent) = members.get(parents).map(|it: &Entry| it.pid) {
+        while let Some(parent) = members.get(parents).map(|it: &ProcessEntry| it.pid) {
             let children = others.extract_if(.., |entry| entry.parent == Some(parent));
             members.extend(children.inspect(|entry| act(entry)));
             parents += 1;
@@ -132,7 +137,7 @@ impl Tree {
         members
     }
 
-    fn is_marked(&self, entry: &Entry) -> bool {
+    fn is_marked(&self, entry: &ProcessEntry) -> bool {
         let lock = || lock(&self.unmarked);
         let key = (entry.pid, entry.started);
         if lock().contains(&key) {
@@ -145,25 +150,25 @@ impl Tree {
         is_marked == Some(true)
     }
 
-    /// Asks these members, and all in the group, to end; `true` because this system can.
-    pub(super) fn terminate(&self, members: &[Entry]) -> bool {
+    /// Asks these members, and the whole group, to end. Returns `true`, because this system can.
+    pub(super) fn terminate(&self, members: &[ProcessEntry]) -> bool {
         self.signal(members, Signal::TERM);
-        // A process that is stopped, as one that reads the terminal from the background is, hears of
-        // it only when it goes on.
+        // A stopped process, such as one that reads the terminal from the background, handles the signal
+        // only when it continues.
         self.signal(members, Signal::CONT);
         true
     }
 
-    /// Kills all that are in the group.
+    /// Kills the whole group.
     pub(super) fn kill_group(&self) {
         self.signal_group(Signal::KILL);
     }
 
-    /// Kills all members, and those that are started meanwhile, until there are no others or the time
-    /// is over. Returns those that were seen. They may take a moment to be gone.
-    pub(super) fn kill(&self, until: Instant) -> Vec<Entry> {
-        let mut killed: Vec<Entry> = Vec::new();
-        let mut kill = |member: &Entry| {
+    /// Kills all members, and processes that they start meanwhile, until there are no others or the time
+    /// is over. Returns the members that it found. They may take a moment to be gone.
+    pub(super) fn kill(&self, until: Instant) -> Vec<ProcessEntry> {
+        let mut killed: Vec<ProcessEntry> = Vec::new();
+        let mut kill = |member: &ProcessEntry| {
             let is_new = !killed.iter().any(|it| it.is(member));
             if is_new {
                 self.signal(std::slice::from_ref(member), Signal::KILL);
@@ -175,24 +180,24 @@ impl Tree {
         while clean_looks < CLEAN_LOOKS && Instant::now() < until {
             let (before, mut is_clean) = (procfs::last_pid(), true);
             if self.look(|member| is_clean &= !kill(member)).is_none() {
-                // The pids that `/proc` shows may be those of another namespace.
+                // `/proc` may show the pids of another namespace.
                 break;
             }
             self.look_at_new(before, |member| is_clean &= !kill(member));
             clean_looks = if is_clean { clean_looks + 1 } else { 0 };
         }
-        // Not before: the child of a parent that was killed cannot be told to be one any more.
+        // Not before: once a parent is killed, its children can no longer be recognised by it.
         self.kill_group();
         killed
     }
 
-    /// To be called before the program is reaped.
+    /// Call it before the program is reaped.
     pub(super) fn forget_group(&self) {
         *self.group() = None;
     }
 
-    /// Sends a signal to the group, and to those of the members that are not in it.
-    fn signal(&self, members: &[Entry], signal: Signal) {
+    /// Sends a signal to the group, and to members outside it.
+    fn signal(&self, members: &[ProcessEntry], signal: Signal) {
         let group = self.signal_group(signal);
         for member in members.iter().filter(|member| group.is_none() || member.group != group) {
             signal_one(member, signal);
@@ -204,7 +209,7 @@ impl Tree {
         // Locked until it is sent, so that nobody reaps the program meanwhile.
         let group = self.group();
         if let Some(group) = *group {
-            // It fails if nobody is left.
+            // It fails if no process is left.
             let _ = kill_process_group(group, signal);
         }
         *group
@@ -215,17 +220,17 @@ impl Tree {
     }
 }
 
-/// Sends a signal to a process that was seen, and to no other that may have its pid by now.
+/// Sends a signal to a process that was found, and never to another process with the same pid.
 #[cfg(target_os = "linux")]
-fn signal_one(seen: &Entry, signal: Signal) {
+fn signal_one(seen: &ProcessEntry, signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let Ok(process) = pidfd_open(seen.pid, PidfdFlags::empty()) else { return };
-    // If this pid is still that of the process that was seen, the descriptor is, too.
+    // If the pid still belongs to that process, so does the descriptor.
     if procfs::entry(seen.pid).is_some_and(|now| now.is(seen)) {
         let _ = pidfd_send_signal(process, signal);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn signal_one(_: &Entry, _: Signal) {}
+fn signal_one(_: &ProcessEntry, _: Signal) {}

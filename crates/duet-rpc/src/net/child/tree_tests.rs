@@ -14,14 +14,14 @@ use crate::transport::Stopped;
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(60);
 
-/// A word that stands on the command lines of one test's processes alone: a time to sleep.
+/// A word that only the command lines of one test's processes contain: a time to sleep.
 fn mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("600.{:06}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The processes with this word on their command line. It shares nothing with how the code looks for
-/// them.
+/// The processes with this word on their command line. This search shares nothing with the code under
+/// test.
 fn marked(mark: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|it| fs::read_to_string(it.path().join("cmdline")).ok());
@@ -35,7 +35,7 @@ async fn ready(script: &str) -> Child {
     child
 }
 
-/// Programs that leave others behind: what they do before they are ready, and after it.
+/// Programs that leave others behind: their actions before they are ready, and after that.
 const LEAVE_OTHERS: [(&str, &str, &str); 9] = [
     ("a shell that waits for it", "", "sleep MARK; true"),
     ("in the background", "sleep MARK &", "exit 3"),
@@ -70,7 +70,7 @@ async fn t1_drop_leaves_no_process_behind() {
         let script = format!("{before}\necho '[1]'; {after}").replace("MARK", &mark);
         let child = ready(&script).await;
         drop(child);
-        // All are killed when it returns; to be gone takes a moment.
+        // All are killed when it returns; they disappear a moment later.
         while !marked(&mark).is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -119,7 +119,7 @@ async fn t1_processes_left_behind_get_no_more_than_a_moment_after_the_program_en
 
 #[tokio::test]
 async fn t1_processes_that_start_others_without_end_are_killed() {
-    // Each starts the next one and ends; the file is there in case that nobody stops them.
+    // Each starts the next one and ends. Removing the file ends them, if nothing else does.
     let file = std::env::temp_dir().join(format!("duet-rpc {}", mark()));
     fs::write(&file, "[ -e \"$0\" ] || exit\nsh \"$0\" &\n").unwrap();
     let name = file.to_str().unwrap();
@@ -144,12 +144,12 @@ async fn t1_only_the_tree_of_the_closed_program_ends() {
     assert_eq!(marked(&other_mark), [""; 0]);
 }
 
-/// The name of the test below that runs in a process of its own, and what it is told.
+/// The name of the test below that runs in a process of its own, and its argument.
 const HELPER: &str = "net::child::tree_tests::helper";
 const ROLE: &str = "DUET_RPC_TEST_ROLE";
 const MARK: &str = "DUET_RPC_TEST_MARK";
 
-/// How a process that holds a program ends: by a signal, or else when its stdin is closed.
+/// The end of a process that holds a program: a signal, or the end of its stdin.
 const ENDS: [(&str, Option<Signal>); 5] = [
     ("a server", Some(Signal::TERM)),
     ("a server", Some(Signal::INT)),
@@ -167,7 +167,7 @@ fn t1_process_that_ends_takes_its_programs_with_it() {
         command.env(ROLE, role).env(MARK, &mark);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
-        // What it holds is the shell, and two that sleep.
+        // It holds the shell, and two sleeping processes.
         while marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() < 2 {
             assert_eq!(process.try_wait().unwrap(), None, "{role}");
         }
@@ -179,7 +179,7 @@ fn t1_process_that_ends_takes_its_programs_with_it() {
             None => drop(process.stdin.take()),
         }
         process.wait().unwrap();
-        // All are killed; to be gone takes a moment.
+        // All are killed; they disappear a moment later.
         let begun = Instant::now();
         while !marked(&mark).is_empty() {
             assert!(begun.elapsed() < LONG, "{role} leaves {:?}", marked(&mark));

@@ -149,7 +149,7 @@ impl Client {
     /// A call keeps the client from being closed by the dropping of all its handles.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match self.line().peer() {
-            Ok(peer) => peer.call(method, params).of(self.clone()),
+            Ok(peer) => peer.call(method, params).with_client(self.clone()),
             Err(error) => Call::refused(Some(self.clone()), error),
         }
     }

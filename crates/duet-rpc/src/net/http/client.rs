@@ -9,34 +9,35 @@ use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::Id;
 use tokio::net::TcpStream;
 
-use super::line::{Ended, Exchange, Line, Server};
-use super::verdict::{Arrival, Failure, id_of};
+use super::connection::{EndedExchange, HttpConnection, HttpExchange, ServerInfo};
+use super::verdict::{HttpArrival, HttpFailure, id_of};
 use crate::net::web::{JSON, authorization};
 use crate::net::{Place, Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// Sends each message as a request, and receives what the responses carry.
+/// Sends each message as an HTTP request, and receives the messages in the responses.
 ///
-/// A request holds its connection until it is answered or given up, so there are up to eight, each
-/// opened when it is needed and used again. More requests than that wait for their turn. No request is
-/// sent twice: whether a server whose connection ended has read it, nobody knows.
+/// A request holds its connection until it is answered or given up. So there are up to eight connections,
+/// opened on demand and reused. Further requests wait. No request is sent twice, because a server may
+/// have read it before its connection ended.
 ///
-/// What goes wrong with one request fails one call, with an error of the kind
+/// A failure of one request fails one call, with an error of the kind
 /// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
-/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it was a
-/// notification, and no later exchange went well, closing the connection tells of it. An error
-/// object in the body is the server's answer, whatever the status, if it has the id of the request or none.
+/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it
+/// was a notification, and no later exchange went well, closing the connection tells of it. An error
+/// object in the body is the server's answer, whatever the status, if it has the id of the request or
+/// none.
 ///
 /// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection: the
 /// reason has a [`Refused`](crate::transport::Refused) in it. So does a server that cannot be reached any
 /// more.
 pub struct HttpClient {
-    server: Server,
+    server: ServerInfo,
     /// The head of all requests, up to the length.
     head: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<HttpConnection>,
     /// What came while messages were sent.
-    arrived: VecDeque<Arrival>,
+    arrived: VecDeque<HttpArrival>,
     /// Why this is the end, if it is.
     end: Option<io::Error>,
     /// Why the last exchange failed, if it was that of a notification: there is no caller to tell, so whoever
@@ -55,7 +56,7 @@ const LINES: usize = 8;
 const ABANDONED: usize = 16 * 1024;
 
 impl HttpClient {
-    /// Reaches the server at that place; its messages go to that target, and show that token.
+    /// Connects to the server at this place. Its requests go to this target, and show this token.
     pub async fn connect(
         place: &Place,
         target: &Target,
@@ -70,9 +71,9 @@ impl HttpClient {
         );
         let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;
         Ok(HttpClient {
-            server: Server { place: place.clone(), limits: profile.limits.usable() },
+            server: ServerInfo { place: place.clone(), limits: profile.limits.usable() },
             head: head.into_bytes(),
-            lines: vec![Line::up(Socket::tcp(stream))],
+            lines: vec![HttpConnection::up(Socket::tcp(stream))],
             arrived: VecDeque::new(),
             end: None,
             undelivered: None,
@@ -87,11 +88,12 @@ impl HttpClient {
         let mut failed = Vec::new();
         for line in &mut self.lines {
             // One that was answered may have been closed behind it.
-            while let Poll::Ready(Ended { exchange, outcome }) = line.poll(cx, &self.server) {
+            while let Poll::Ready(EndedExchange { exchange, outcome }) = line.poll(cx, &self.server)
+            {
                 match outcome {
                     Ok(message) => {
                         self.undelivered = None;
-                        self.arrived.extend(message.map(Arrival::Message));
+                        self.arrived.extend(message.map(HttpArrival::Message));
                     }
                     Err(failure) if failure.concerns_all() => {
                         self.end.get_or_insert_with(|| failure.into_error());
@@ -102,14 +104,14 @@ impl HttpClient {
         }
         self.lines.retain(|line| !line.is_down());
         // A server that others still speak to is there.
-        let is_there = self.lines.iter().any(Line::is_up);
+        let is_there = self.lines.iter().any(HttpConnection::is_up);
         for (exchange, failure) in failed {
             match (&failure, exchange.id()) {
-                (Failure::Unreachable(_), _) if !is_there => {
+                (HttpFailure::Unreachable(_), _) if !is_there => {
                     self.end.get_or_insert_with(|| failure.into_error());
                 }
                 (_, Some(id)) => {
-                    self.arrived.push_back(Arrival::Failed(id.clone(), failure.into_error()));
+                    self.arrived.push_back(HttpArrival::Failed(id.clone(), failure.into_error()));
                 }
                 (_, None) => {
                     tracing::warn!(error = %failure, "notification perhaps not delivered");
@@ -131,7 +133,7 @@ impl HttpClient {
                 outbox.pop();
                 continue;
             }
-            let free = self.lines.iter_mut().position(Line::is_free);
+            let free = self.lines.iter_mut().position(HttpConnection::is_free);
             if free.is_none() {
                 // Some may have been closed since.
                 self.lines.retain(|line| !line.is_down());
@@ -142,7 +144,7 @@ impl HttpClient {
             let exchange = self.exchange_of(message);
             match free.and_then(|at| self.lines.get_mut(at)) {
                 Some(line) => line.begin(exchange),
-                None => self.lines.push(Line::dial(&self.server, exchange)),
+                None => self.lines.push(HttpConnection::dial(&self.server, exchange)),
             }
             outbox.pop();
         }
@@ -161,14 +163,14 @@ impl HttpClient {
         }
     }
 
-    fn exchange_of(&self, message: &[u8]) -> Exchange {
+    fn exchange_of(&self, message: &[u8]) -> HttpExchange {
         let mut request = Vec::with_capacity(self.head.len() + message.len() + 16);
         request.extend_from_slice(&self.head);
         // Writing to a vector does not fail.
         let _ = write!(request, "{}\r\n\r\n", message.len());
         let message_at = request.len();
         request.extend_from_slice(message);
-        Exchange::new(request, message_at, &self.server)
+        HttpExchange::new(request, message_at, &self.server)
     }
 }
 
@@ -188,8 +190,8 @@ impl Transport for HttpClient {
         }
         for arrival in self.arrived.drain(..) {
             match arrival {
-                Arrival::Message(message) => inbox.push(&message)?,
-                Arrival::Failed(id, error) => inbox.fail_call(id, error)?,
+                HttpArrival::Message(message) => inbox.push(&message)?,
+                HttpArrival::Failed(id, error) => inbox.fail_call(id, error)?,
             }
         }
         Poll::Ready(Ok(Received::Data))
@@ -222,8 +224,8 @@ impl Transport for HttpClient {
         }
         let is_done = match self.is_closing {
             // Nobody waits for what a notification is answered with, but it may be that it was refused.
-            true => Line::is_idle,
-            false => Line::is_sent,
+            true => HttpConnection::is_idle,
+            false => HttpConnection::is_sent,
         };
         if !outbox.is_empty() || !self.lines.iter().all(is_done) {
             return Poll::Pending;

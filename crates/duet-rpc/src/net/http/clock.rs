@@ -1,4 +1,4 @@
-//! Times of an HTTP server: how long it waits for its client.
+//! Timeouts of an HTTP server.
 //!
 //! | what has come | waits for | from |
 //! |---|---|---|
@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::intake::Progress;
+use super::intake::RequestProgress;
 use crate::net::web::IDLE;
 
 /// How long the runtime has to find out whether the rest of a late request has come: the process may
 /// have been stopped, or a handler have held the thread.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-pub(super) struct Clock {
+pub(super) struct HttpClock {
     read_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     wait: Option<Wait>,
@@ -31,15 +31,15 @@ pub(super) struct Clock {
 }
 
 struct Wait {
-    what: What,
+    what: Awaited,
     until: Instant,
-    /// Whether the time is over, and only what the system has already is waited for.
+    /// `true` if the time is over, and only what the system has already is waited for.
     is_last_look: bool,
 }
 
-/// What is waited for.
+/// The event that ends a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Awaited {
     /// A request.
     Request,
     /// The rest of one.
@@ -48,9 +48,9 @@ enum What {
     Reader(usize),
 }
 
-impl Clock {
+impl HttpClock {
     pub(super) fn new(read_timeout: Option<Duration>) -> Self {
-        Clock { read_timeout, idle_timeout: Some(IDLE), wait: None, sleep: None }
+        HttpClock { read_timeout, idle_timeout: Some(IDLE), wait: None, sleep: None }
     }
 
     pub(super) fn set_idle_timeout(&mut self, idle_timeout: Option<Duration>) {
@@ -63,11 +63,11 @@ impl Clock {
     }
 
     /// Ready when the time for what is waited for is over. Called when nothing more can be read now.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, progress: Progress) -> Poll<()> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, progress: RequestProgress) -> Poll<()> {
         let (what, timeout) = match progress {
-            Progress::Idle => (What::Request, self.idle_timeout),
-            Progress::Head => (What::Rest, self.read_timeout.or(self.idle_timeout)),
-            Progress::Body => (What::Rest, self.read_timeout),
+            RequestProgress::Idle => (Awaited::Request, self.idle_timeout),
+            RequestProgress::Head => (Awaited::Rest, self.read_timeout.or(self.idle_timeout)),
+            RequestProgress::Body => (Awaited::Rest, self.read_timeout),
         };
         self.poll_for(cx, what, timeout)
     }
@@ -75,13 +75,13 @@ impl Clock {
     /// Ready when the client takes nothing more of an answer of which so many bytes have left. Called when no
     /// more can be written now.
     pub(super) fn poll_reader(&mut self, cx: &mut Context<'_>, written: usize) -> Poll<()> {
-        self.poll_for(cx, What::Reader(written), self.idle_timeout)
+        self.poll_for(cx, Awaited::Reader(written), self.idle_timeout)
     }
 
     fn poll_for(
         &mut self,
         cx: &mut Context<'_>,
-        what: What,
+        what: Awaited,
         timeout: Option<Duration>,
     ) -> Poll<()> {
         // A time beyond what the clock can tell is none.

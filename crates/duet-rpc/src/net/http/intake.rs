@@ -11,7 +11,8 @@ use duet_rpc_proto::message;
 
 use super::terms::{Terms, Then};
 use crate::net::web::{
-    Body, Expect, Flaw, Gate, HeadReader, JSON, Length, Refusal, Reply, Request, Status,
+    AccessPolicy, Body, Expect, Flaw, HeadReader, HttpRefusal, HttpRequest, JSON, Length,
+    OutgoingResponse, Status,
 };
 use crate::remote::Identity;
 use crate::transport::Inbox;
@@ -24,7 +25,7 @@ pub(super) struct Intake {
 
 /// What is served, to whom, and up to which size.
 pub(super) struct Rules {
-    pub(super) gate: Arc<Gate>,
+    pub(super) access: Arc<AccessPolicy>,
     pub(super) path: Box<str>,
     pub(super) header_bytes: usize,
     pub(super) message_bytes: usize,
@@ -40,7 +41,7 @@ enum ReadStage {
 
 /// How much of a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum RequestProgress {
     /// Nothing.
     Idle,
     /// A part of its head.
@@ -50,7 +51,7 @@ pub(super) enum Progress {
 }
 
 /// What is to be done with what came.
-pub(super) enum Step {
+pub(super) enum RequestStep {
     /// Nothing: more is needed.
     More,
     /// The client waits to hear that it may send the body.
@@ -58,19 +59,19 @@ pub(super) enum Step {
     /// A message is whole.
     Message(Terms),
     /// This is to be sent: there is no message.
-    Answer(Answer),
+    Answer(HttpAnswer),
 }
 
 /// A response that answers no message.
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) bytes: Vec<u8>,
     pub(super) then: Then,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// Says nothing, and closes.
     pub(super) fn close() -> Self {
-        Answer { bytes: Vec::new(), then: Then::Close }
+        HttpAnswer { bytes: Vec::new(), then: Then::Close }
     }
 }
 
@@ -78,19 +79,19 @@ impl Answer {
 /// would cost more than a new connection.
 const SHORT: u64 = 8 * 1024;
 
-const METHOD: Refusal =
-    Refusal::new(Status::METHOD_NOT_ALLOWED, "Only POST is served: each body is one message.");
-const EXPECT: Refusal = Refusal::new(
+const METHOD: HttpRefusal =
+    HttpRefusal::new(Status::METHOD_NOT_ALLOWED, "Only POST is served: each body is one message.");
+const EXPECT: HttpRefusal = HttpRefusal::new(
     Status::EXPECTATION_FAILED,
     "This expectation is not served. Use Expect: 100-continue, or none.",
 );
-const LENGTH: Refusal = Refusal::new(
+const LENGTH: HttpRefusal = HttpRefusal::new(
     Status::LENGTH_REQUIRED,
     "The length of the body is missing. Use Content-Length or chunked.",
 );
-const OVERSIZE: Refusal =
-    Refusal::new(Status::TOO_LARGE, "The body is longer than a message may be.");
-const CHUNKS: Refusal = Refusal::malformed("The chunks of the body are malformed.");
+const OVERSIZE: HttpRefusal =
+    HttpRefusal::new(Status::TOO_LARGE, "The body is longer than a message may be.");
+const CHUNKS: HttpRefusal = HttpRefusal::malformed("The chunks of the body are malformed.");
 
 /// What a page is told that asks beforehand what it may send.
 const PREFLIGHT: &str = "Access-Control-Allow-Methods: POST\r\n\
@@ -107,26 +108,30 @@ impl Intake {
     }
 
     /// How much of a request has come.
-    pub(super) fn progress(&self) -> Progress {
+    pub(super) fn progress(&self) -> RequestProgress {
         match &self.stage {
-            ReadStage::Head(reader) if reader.has_begun() => Progress::Head,
-            ReadStage::Head(_) => Progress::Idle,
-            ReadStage::Body(..) | ReadStage::Unwanted(_) => Progress::Body,
+            ReadStage::Head(reader) if reader.has_begun() => RequestProgress::Head,
+            ReadStage::Head(_) => RequestProgress::Idle,
+            ReadStage::Body(..) | ReadStage::Unwanted(_) => RequestProgress::Body,
         }
     }
 
     /// The request that is being read took too long.
-    pub(super) fn give_up(&mut self, inbox: &mut Inbox) -> io::Result<Answer> {
+    pub(super) fn give_up(&mut self, inbox: &mut Inbox) -> io::Result<HttpAnswer> {
         inbox.drop_message()?;
         let before = mem::replace(&mut self.stage, self.rules.start());
         // One that is unwanted was answered already.
         let is_answered = matches!(before, ReadStage::Unwanted(_));
-        let bytes = if is_answered { Vec::new() } else { respond(&Refusal::LATE, None) };
-        Ok(Answer { bytes, then: Then::Linger })
+        let bytes = if is_answered { Vec::new() } else { respond(&HttpRefusal::LATE, None) };
+        Ok(HttpAnswer { bytes, then: Then::Linger })
     }
 
     /// Takes what belongs to the request, and says how much of the piece that was.
-    pub(super) fn take(&mut self, piece: &[u8], inbox: &mut Inbox) -> io::Result<(usize, Step)> {
+    pub(super) fn take(
+        &mut self,
+        piece: &[u8],
+        inbox: &mut Inbox,
+    ) -> io::Result<(usize, RequestStep)> {
         let mut used = 0;
         loop {
             let rest = piece.get(used..).unwrap_or_default();
@@ -136,7 +141,7 @@ impl Intake {
                     *length -= skipped;
                     used += skipped as usize;
                     if *length > 0 {
-                        return Ok((used, Step::More));
+                        return Ok((used, RequestStep::More));
                     }
                     self.stage = self.rules.start();
                 }
@@ -144,14 +149,14 @@ impl Intake {
                     let taken = reader.take(rest);
                     used += taken.used;
                     let (stage, step) = match taken.head {
-                        Ok(None) => return Ok((used, Step::More)),
+                        Ok(None) => return Ok((used, RequestStep::More)),
                         Ok(Some(head)) => self.rules.begin(head),
                         Err(refusal) => self.rules.hang_up(&refusal),
                     };
                     self.stage = stage;
                     match step {
                         // What it asks leave for is here already.
-                        Some(Step::Continue) if used < piece.len() => {}
+                        Some(RequestStep::Continue) if used < piece.len() => {}
                         Some(step) => return Ok((used, step)),
                         None => {}
                     }
@@ -160,13 +165,13 @@ impl Intake {
                     Ok(count) => {
                         used += count;
                         if !body.is_whole() {
-                            return Ok((used, Step::More));
+                            return Ok((used, RequestStep::More));
                         }
                         let whole = mem::replace(&mut self.stage, self.rules.start());
                         if let ReadStage::Body(_, terms, identity) = whole {
                             inbox.note_sender(identity)?;
                             inbox.end_message()?;
-                            return Ok((used, Step::Message(terms)));
+                            return Ok((used, RequestStep::Message(terms)));
                         }
                     }
                     Err(flaw) => {
@@ -179,8 +184,8 @@ impl Intake {
                             }
                             _ => respond(&refusal, None),
                         };
-                        let answer = Answer { bytes, then: Then::Linger };
-                        return Ok((piece.len(), Step::Answer(answer)));
+                        let answer = HttpAnswer { bytes, then: Then::Linger };
+                        return Ok((piece.len(), RequestStep::Answer(answer)));
                     }
                 },
             }
@@ -200,16 +205,16 @@ impl Rules {
     }
 
     /// What follows from a head.
-    fn begin(&self, head: &[u8]) -> (ReadStage, Option<Step>) {
-        let request = match Request::read(head) {
+    fn begin(&self, head: &[u8]) -> (ReadStage, Option<RequestStep>) {
+        let request = match HttpRequest::read(head) {
             Ok(request) => request,
             Err(refusal) => return self.hang_up(&refusal),
         };
-        let terms = Terms::of(&request, &self.gate);
+        let terms = Terms::new(&request, &self.access);
         match self.judge(&request) {
             Ok(Some((body, identity))) => {
                 let waits = request.expect() == Some(Expect::Continue) && !body.is_whole();
-                (ReadStage::Body(body, terms, identity), waits.then_some(Step::Continue))
+                (ReadStage::Body(body, terms, identity), waits.then_some(RequestStep::Continue))
             }
             Ok(None) => self.preflight(&request, terms),
             Err(refusal) => self.refuse(&request, terms, &refusal),
@@ -218,24 +223,24 @@ impl Rules {
 
     /// The body that is to be read, and the identity of its sender; `None` if the request only asks what
     /// it may send.
-    fn judge(&self, request: &Request<'_>) -> Result<Option<Admitted>, Refusal> {
-        self.gate.check_origin(request)?;
+    fn judge(&self, request: &HttpRequest<'_>) -> Result<Option<Admitted>, HttpRefusal> {
+        self.access.check_origin(request)?;
         let is_preflight = request.method == "OPTIONS"
             && request.headers.asks_for_method.is_some()
-            && self.gate.allowed_origin(request).is_some();
+            && self.access.allowed_origin(request).is_some();
         let identity = match is_preflight {
             // A page cannot show a token before it was told that it may.
             true => None,
-            false => self.gate.check_token(request)?,
+            false => self.access.check_token(request)?,
         };
         if request.path != &*self.path {
-            return Err(Refusal::NO_SUCH_PATH);
+            return Err(HttpRefusal::NO_SUCH_PATH);
         }
         if is_preflight {
             return Ok(None);
         }
         if request.method != "POST" {
-            let has_pages = self.gate.has_origins();
+            let has_pages = self.access.has_origins();
             let header = if has_pages { "Allow: POST, OPTIONS\r\n" } else { "Allow: POST\r\n" };
             return Err(METHOD.with_header(header));
         }
@@ -248,32 +253,36 @@ impl Rules {
     }
 
     /// Answers a head that is none: nobody knows where the next one would begin.
-    fn hang_up(&self, refusal: &Refusal) -> (ReadStage, Option<Step>) {
-        let answer = Answer { bytes: respond(refusal, None), then: Then::Linger };
-        (self.start(), Some(Step::Answer(answer)))
+    fn hang_up(&self, refusal: &HttpRefusal) -> (ReadStage, Option<RequestStep>) {
+        let answer = HttpAnswer { bytes: respond(refusal, None), then: Then::Linger };
+        (self.start(), Some(RequestStep::Answer(answer)))
     }
 
-    fn preflight(&self, request: &Request<'_>, mut terms: Terms) -> (ReadStage, Option<Step>) {
+    fn preflight(
+        &self,
+        request: &HttpRequest<'_>,
+        mut terms: Terms,
+    ) -> (ReadStage, Option<RequestStep>) {
         let stage = self.skip_body(request, &mut terms, false);
         let mut bytes = Vec::new();
-        let reply = Reply { header: PREFLIGHT, ..terms.reply(Status::NO_CONTENT) };
+        let reply = OutgoingResponse { header: PREFLIGHT, ..terms.reply(Status::NO_CONTENT) };
         reply.write_head(0, &mut bytes);
-        (stage, Some(Step::Answer(Answer { bytes, then: terms.then })))
+        (stage, Some(RequestStep::Answer(HttpAnswer { bytes, then: terms.then })))
     }
 
     fn refuse(
         &self,
-        request: &Request<'_>,
+        request: &HttpRequest<'_>,
         mut terms: Terms,
-        refusal: &Refusal,
-    ) -> (ReadStage, Option<Step>) {
+        refusal: &HttpRefusal,
+    ) -> (ReadStage, Option<RequestStep>) {
         let stage = self.skip_body(request, &mut terms, refusal.status == Status::TOO_LARGE);
         let bytes = respond(refusal, Some((&terms, request.method == "HEAD")));
-        (stage, Some(Step::Answer(Answer { bytes, then: terms.then })))
+        (stage, Some(RequestStep::Answer(HttpAnswer { bytes, then: terms.then })))
     }
 
     /// Goes on behind the body of a request that is not taken, if that is known to be near.
-    fn skip_body(&self, request: &Request<'_>, terms: &mut Terms, ends: bool) -> ReadStage {
+    fn skip_body(&self, request: &HttpRequest<'_>, terms: &mut Terms, ends: bool) -> ReadStage {
         match request.length {
             None | Some(Length::Fixed(0)) if !ends => self.start(),
             // Who asks first may not send it at all.
@@ -293,7 +302,7 @@ impl Rules {
     }
 }
 
-fn refusal_of(flaw: Flaw) -> Refusal {
+fn refusal_of(flaw: Flaw) -> HttpRefusal {
     match flaw {
         Flaw::TooLarge => OVERSIZE,
         Flaw::Malformed => CHUNKS,
@@ -302,9 +311,9 @@ fn refusal_of(flaw: Flaw) -> Refusal {
 
 /// The response to a request that is not served, and a record of it. What has no terms ends the
 /// connection, and so does a body that is not read. The response to `HEAD` has no body.
-fn respond(refusal: &Refusal, terms: Option<(&Terms, bool)>) -> Vec<u8> {
+fn respond(refusal: &HttpRefusal, terms: Option<(&Terms, bool)>) -> Vec<u8> {
     refusal.log();
-    let mut reply = Reply::to_refusal(refusal);
+    let mut reply = OutgoingResponse::to_refusal(refusal);
     let is_head = terms.is_some_and(|(_, is_head)| is_head);
     match terms {
         Some((terms, _)) => terms.apply_to(&mut reply),

@@ -1,11 +1,11 @@
 //! HTTP: each message is the body of a POST, and its answer is the response.
 //!
-//! There is no way back: what answers nothing cannot be sent to a client.
+//! The server sends only answers: it cannot call a client.
 
 mod client;
 mod clock;
+mod connection;
 mod intake;
-mod line;
 mod reply;
 mod server;
 mod terms;

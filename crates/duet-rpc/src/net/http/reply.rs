@@ -1,11 +1,11 @@
-//! Responses, as a client reads them: takes bytes in any pieces.
+//! HTTP response parser of a client: takes bytes in any pieces.
 
-use super::verdict::Failure;
+use super::verdict::HttpFailure;
 use crate::net::web::{Body, Flaw, HeadReader, Response, Status};
 
 /// How far a response has come.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(super) enum ResponseReader {
     Head {
         reader: HeadReader,
         header_bytes: usize,
@@ -22,7 +22,7 @@ pub(super) enum Reply {
 
 /// What became of what was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ResponseStep {
     /// More is needed.
     More,
     /// A response is whole.
@@ -32,93 +32,97 @@ pub(super) enum Step {
 /// How many responses that are none are read before the real one.
 const INTERIM: u8 = 16;
 
-const NO_HTTP: Failure = Failure::Bad("the server does not speak HTTP");
+const NO_HTTP: HttpFailure = HttpFailure::Bad("the server does not speak HTTP");
 
-impl Reply {
+impl ResponseReader {
     /// The response to a request that is sent now.
     pub(super) fn awaited(header_bytes: usize) -> Self {
         let reader = HeadReader::new(header_bytes);
-        Reply::Head { reader, header_bytes, interim: INTERIM }
+        ResponseReader::Head { reader, header_bytes, interim: INTERIM }
     }
 
     /// Takes what was read. Nothing may be given to it after it was whole, or failed.
-    pub(super) fn take(&mut self, piece: &[u8], message_bytes: usize) -> Result<Step, Failure> {
+    pub(super) fn take(
+        &mut self,
+        piece: &[u8],
+        message_bytes: usize,
+    ) -> Result<ResponseStep, HttpFailure> {
         let mut rest = piece;
         loop {
             match self {
-                Reply::Head { reader, header_bytes, interim } => {
+                ResponseReader::Head { reader, header_bytes, interim } => {
                     let taken = reader.take(rest);
                     rest = rest.get(taken.used..).unwrap_or_default();
                     let Some(head) = taken.head.map_err(|_| NO_HTTP)? else {
-                        return Ok(Step::More);
+                        return Ok(ResponseStep::More);
                     };
                     let response = Response::read(head).map_err(|_| NO_HTTP)?;
                     let status = response.status;
                     *self = match status.0 {
-                        100..200 if status.0 != 101 && *interim > 0 => Reply::Head {
+                        100..200 if status.0 != 101 && *interim > 0 => ResponseReader::Head {
                             reader: HeadReader::new(*header_bytes),
                             header_bytes: *header_bytes,
                             interim: *interim - 1,
                         },
-                        200..300 | 400..600 if !Failure::Status(status).concerns_all() => {
+                        200..300 | 400..600 if !HttpFailure::Status(status).concerns_all() => {
                             let body = Body::new(response.length, message_bytes);
-                            Reply::Body {
+                            ResponseReader::Body {
                                 status,
                                 body: body.map_err(|flaw| flawed(flaw, status))?,
                                 bytes: Vec::new(),
                                 keeps_alive: response.keeps_alive(),
                             }
                         }
-                        _ => return Err(Failure::Status(status)),
+                        _ => return Err(HttpFailure::Status(status)),
                     };
                 }
-                Reply::Body { status, body, bytes, keeps_alive } => {
+                ResponseReader::Body { status, body, bytes, keeps_alive } => {
                     let used = body.take(rest, bytes).map_err(|flaw| flawed(flaw, *status))?;
                     rest = rest.get(used..).unwrap_or_default();
                     if !body.is_whole() {
-                        return Ok(Step::More);
+                        return Ok(ResponseStep::More);
                     }
                     let (status, body) = (*status, std::mem::take(bytes));
                     // What stands behind it was not asked for.
                     let keeps_alive = *keeps_alive && rest.is_empty();
-                    return Ok(Step::Done { status, body, keeps_alive });
+                    return Ok(ResponseStep::Done { status, body, keeps_alive });
                 }
             }
         }
     }
 
     /// The server has closed the connection.
-    pub(super) fn end(&mut self) -> Result<Step, Failure> {
+    pub(super) fn end(&mut self) -> Result<ResponseStep, HttpFailure> {
         match self {
-            Reply::Body { status, body, bytes, .. } if body.may_end() => {
+            ResponseReader::Body { status, body, bytes, .. } if body.may_end() => {
                 let (status, body) = (*status, std::mem::take(bytes));
-                Ok(Step::Done { status, body, keeps_alive: false })
+                Ok(ResponseStep::Done { status, body, keeps_alive: false })
             }
             _ => Err(self.broken()),
         }
     }
 
     /// The connection broke.
-    pub(super) fn broken(&self) -> Failure {
+    pub(super) fn broken(&self) -> HttpFailure {
         match self {
-            Reply::Head { .. } => Failure::Broken,
-            Reply::Body { status, .. } => unless_refused(Failure::Broken, *status),
+            ResponseReader::Head { .. } => HttpFailure::Broken,
+            ResponseReader::Body { status, .. } => unless_refused(HttpFailure::Broken, *status),
         }
     }
 }
 
-fn flawed(flaw: Flaw, status: Status) -> Failure {
+fn flawed(flaw: Flaw, status: Status) -> HttpFailure {
     let what = match flaw {
         Flaw::TooLarge => "the response is longer than the message limit",
         Flaw::Malformed => "the body of the response is malformed",
     };
-    unless_refused(Failure::Bad(what), status)
+    unless_refused(HttpFailure::Bad(what), status)
 }
 
 /// Of a refusal the status says enough, whatever is wrong with the rest.
-fn unless_refused(failure: Failure, status: Status) -> Failure {
+fn unless_refused(failure: HttpFailure, status: Status) -> HttpFailure {
     match status.0 {
         200..300 => failure,
-        _ => Failure::Status(status),
+        _ => HttpFailure::Status(status),
     }
 }

@@ -11,33 +11,32 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use tokio::time::Sleep;
 
-use super::clock::Clock;
-use super::intake::{Answer, Intake, Progress, Rules, Step};
+use super::clock::HttpClock;
+use super::intake::{HttpAnswer, Intake, RequestProgress, RequestStep, Rules};
 use super::terms::{Terms, Then};
-use crate::net::web::{CONTINUE, Gate, Status};
+use crate::net::web::{AccessPolicy, CONTINUE, Status};
 use crate::net::{Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// The server's end of a connection: requests are served one after the other, and while one is, the
-/// next waits.
+/// The server's end of a connection. It serves requests one after the other.
 ///
-/// A connection on which no request comes for 30 s, or whose client takes nothing of an answer for as long,
-/// is closed; see [`idle_timeout`](Self::idle_timeout). A
-/// request that takes longer than the profile's [`read_timeout`](Profile::read_timeout) is refused with 408.
+/// A connection without a request for 30 s, or whose client reads nothing of an answer for as long, is
+/// closed; see [`idle_timeout`](Self::idle_timeout). A request that takes longer than the profile's
+/// [`read_timeout`](Profile::read_timeout) is refused with 408.
 pub struct HttpServer {
     socket: Socket,
     intake: Intake,
-    state: State,
+    state: ServerState,
     /// What was read behind the request that is served.
     ahead: Vec<u8>,
-    clock: Clock,
-    /// Whether the request that is served is the last: either end has closed.
+    clock: HttpClock,
+    /// `true` if the request that is served is the last: either end has closed.
     is_last: bool,
     /// Runs while a client that has closed its end has still more than this request to be answered.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-enum State {
+enum ServerState {
     /// A request is read.
     Reading,
     /// A message was handed in, and is not answered yet.
@@ -61,12 +60,16 @@ const HEAD: usize = 128;
 const SMALL: usize = 4 * 1024;
 
 impl HttpServer {
-    /// Serves requests to that target on a connection, if the gate lets them in. A query does not
-    /// matter.
-    pub fn new(socket: Socket, gate: Arc<Gate>, target: &Target, profile: &Profile) -> Self {
+    /// Serves requests to this target that the access policy accepts. The query does not matter.
+    pub fn new(
+        socket: Socket,
+        access: Arc<AccessPolicy>,
+        target: &Target,
+        profile: &Profile,
+    ) -> Self {
         let limits = &profile.limits;
         let rules = Rules {
-            gate,
+            access,
             path: target.path().into(),
             header_bytes: limits.header_bytes,
             message_bytes: limits.message_bytes,
@@ -74,17 +77,17 @@ impl HttpServer {
         HttpServer {
             socket,
             intake: Intake::new(rules),
-            state: State::Reading,
+            state: ServerState::Reading,
             ahead: Vec::new(),
-            clock: Clock::new(profile.read_timeout),
+            clock: HttpClock::new(profile.read_timeout),
             is_last: false,
             patience: None,
         }
     }
 
-    /// Closes the connection when no request has come for this long since it began, or since the last
-    /// answer, or when the client has taken nothing of an answer for this long; 30 seconds if nothing is said.
-    /// `None` turns it off. A head has this long to come, too, if there is no read timeout.
+    /// Closes the connection if no request comes for this long after its beginning or the last answer, or
+    /// if the client reads nothing of an answer for this long. Default: 30 seconds. `None` turns it off.
+    /// Without a read timeout, a request head has this long to arrive too.
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
         self.clock.set_idle_timeout(idle_timeout);
@@ -92,7 +95,11 @@ impl HttpServer {
     }
 
     /// Reads on in a request; ready when there is something to do.
-    fn poll_step(&mut self, cx: &mut Context<'_>, inbox: &mut Inbox) -> Poll<io::Result<Step>> {
+    fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<RequestStep>> {
         loop {
             let HttpServer { socket, intake, ahead, .. } = self;
             if !ahead.is_empty() {
@@ -101,7 +108,7 @@ impl HttpServer {
                 if ahead.is_empty() {
                     *ahead = Vec::new();
                 }
-                if !matches!(step, Step::More) {
+                if !matches!(step, RequestStep::More) {
                     return Poll::Ready(Ok(step));
                 }
                 continue;
@@ -115,24 +122,24 @@ impl HttpServer {
                 Ok::<_, io::Error>(Some(step))
             });
             match read? {
-                Poll::Ready(Ok(Some(Step::More))) => {}
+                Poll::Ready(Ok(Some(RequestStep::More))) => {}
                 Poll::Ready(Ok(Some(step))) => return Poll::Ready(Ok(step)),
                 // What was begun will never be whole.
                 Poll::Ready(Ok(None)) => {
                     inbox.drop_message()?;
-                    return Poll::Ready(Ok(Step::Answer(Answer::close())));
+                    return Poll::Ready(Ok(RequestStep::Answer(HttpAnswer::close())));
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     let progress = self.intake.progress();
                     ready!(self.clock.poll(cx, progress));
                     return Poll::Ready(match progress {
-                        Progress::Idle => {
+                        RequestProgress::Idle => {
                             tracing::debug!("idle connection closed");
-                            Ok(Step::Answer(Answer::close()))
+                            Ok(RequestStep::Answer(HttpAnswer::close()))
                         }
-                        Progress::Head | Progress::Body => {
-                            self.intake.give_up(inbox).map(Step::Answer)
+                        RequestProgress::Head | RequestProgress::Body => {
+                            self.intake.give_up(inbox).map(RequestStep::Answer)
                         }
                     });
                 }
@@ -158,23 +165,23 @@ impl HttpServer {
     }
 
     fn write(&mut self, bytes: Vec<u8>, then: Then) {
-        self.state = State::Writing { bytes, written: 0, then };
+        self.state = ServerState::Writing { bytes, written: 0, then };
     }
 
     /// Writes what is no message.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if let State::Writing { bytes, written, then } = &mut self.state {
+        if let ServerState::Writing { bytes, written, then } = &mut self.state {
             while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
                 *written += ready!(self.socket.poll_write(cx, rest))?;
             }
-            self.state = State::behind(*then);
+            self.state = ServerState::behind(*then);
         }
         Poll::Ready(Ok(()))
     }
 
     /// Writes head and message in one go, as far as they are taken.
     fn poll_answer(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
-        let State::Answering { head, written, then } = &mut self.state else {
+        let ServerState::Answering { head, written, then } = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
         loop {
@@ -189,14 +196,16 @@ impl HttpServer {
             // A large answer leaves in many pieces, and each is a sign of life.
             outbox.note_reading();
         }
-        self.state = State::behind(*then);
+        self.state = ServerState::behind(*then);
         outbox.pop();
         Poll::Ready(Ok(()))
     }
 
     /// Ready with an error when the client has taken nothing of its answer for too long.
     fn poll_reader(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let (State::Answering { written, .. } | State::Writing { written, .. }) = self.state else {
+        let (ServerState::Answering { written, .. } | ServerState::Writing { written, .. }) =
+            self.state
+        else {
             return Poll::Pending;
         };
         ready!(self.clock.poll_reader(cx, written));
@@ -206,8 +215,8 @@ impl HttpServer {
 
     /// Takes the terms of the request that is served, for its answer.
     fn take_terms(&mut self) -> Option<Terms> {
-        match mem::replace(&mut self.state, State::Reading) {
-            State::Open(mut terms) => {
+        match mem::replace(&mut self.state, ServerState::Reading) {
+            ServerState::Open(mut terms) => {
                 if self.is_last && terms.then == Then::GoOn {
                     terms.then = Then::Close;
                 }
@@ -221,11 +230,11 @@ impl HttpServer {
     }
 }
 
-impl State {
-    fn behind(then: Then) -> State {
+impl ServerState {
+    fn behind(then: Then) -> ServerState {
         match then {
-            Then::GoOn => State::Reading,
-            Then::Close | Then::Linger => State::Ended(then),
+            Then::GoOn => ServerState::Reading,
+            Then::Close | Then::Linger => ServerState::Ended(then),
         }
     }
 }
@@ -242,33 +251,33 @@ impl Transport for HttpServer {
     ) -> Poll<io::Result<Received>> {
         loop {
             let step = match &self.state {
-                State::Reading => ready!(self.poll_step(cx, inbox))?,
-                State::Writing { .. } => {
+                ServerState::Reading => ready!(self.poll_step(cx, inbox))?,
+                ServerState::Writing { .. } => {
                     if self.poll_write(cx)?.is_pending() {
                         return self.poll_reader(cx).map(Err);
                     }
-                    Step::More
+                    RequestStep::More
                 }
-                State::Open(_) | State::Answering { .. } => {
+                ServerState::Open(_) | ServerState::Answering { .. } => {
                     ready!(self.poll_end(cx))?;
                     // It may have closed only its own direction, and still wants the answer.
                     self.is_last = true;
                     return Poll::Ready(Ok(Received::Eof));
                 }
-                State::Ended(_) => return Poll::Ready(Ok(Received::Eof)),
+                ServerState::Ended(_) => return Poll::Ready(Ok(Received::Eof)),
             };
             match step {
-                Step::More => {}
+                RequestStep::More => {}
                 // The time goes on: the body has still to come.
-                Step::Continue => self.write(CONTINUE.to_vec(), Then::GoOn),
-                Step::Answer(Answer { bytes, then }) => {
+                RequestStep::Continue => self.write(CONTINUE.to_vec(), Then::GoOn),
+                RequestStep::Answer(HttpAnswer { bytes, then }) => {
                     self.clock.stop();
                     self.write(bytes, then);
                 }
-                Step::Message(terms) => {
+                RequestStep::Message(terms) => {
                     self.clock.stop();
                     self.patience = None;
-                    self.state = State::Open(terms);
+                    self.state = ServerState::Open(terms);
                     return Poll::Ready(Ok(Received::Data));
                 }
             }
@@ -295,12 +304,12 @@ impl Transport for HttpServer {
                 true => {
                     head.extend_from_slice(message);
                     outbox.pop();
-                    State::Writing { bytes: head, written, then }
+                    ServerState::Writing { bytes: head, written, then }
                 }
-                false => State::Answering { head, written, then },
+                false => ServerState::Answering { head, written, then },
             };
         }
-        if outbox.message().is_some() && !matches!(self.state, State::Answering { .. }) {
+        if outbox.message().is_some() && !matches!(self.state, ServerState::Answering { .. }) {
             tracing::error!("an answer has nobody who waits for it, and was dropped");
             outbox.pop();
         }
@@ -310,8 +319,8 @@ impl Transport for HttpServer {
         // Whoever receives waits for the socket, which has nothing to say of what was read already, nor
         // that this was the last response.
         let is_due = match self.state {
-            State::Reading => !self.ahead.is_empty(),
-            State::Ended(_) => true,
+            ServerState::Reading => !self.ahead.is_empty(),
+            ServerState::Ended(_) => true,
             _ => false,
         };
         if is_due {
@@ -323,15 +332,15 @@ impl Transport for HttpServer {
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self.state {
             // A client that has closed its end may have sent more requests before.
-            State::Open(_) | State::Answering { .. } => self.poll_end(cx).map(drop),
+            ServerState::Open(_) | ServerState::Answering { .. } => self.poll_end(cx).map(drop),
             _ => self.socket.poll_remote_closed(cx),
         }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         match self.state {
-            State::Ended(Then::Linger) => ready!(self.socket.poll_linger(cx)),
-            _ => ready!(self.socket.poll_farewell(cx)),
+            ServerState::Ended(Then::Linger) => ready!(self.socket.poll_linger(cx)),
+            _ => ready!(self.socket.poll_shutdown(cx)),
         }
         Poll::Ready(ExitReport::default())
     }

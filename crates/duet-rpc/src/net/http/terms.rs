@@ -1,6 +1,6 @@
 //! Properties of a request that its response must honour: keep-alive, HTTP version, CORS origin.
 
-use crate::net::web::{Gate, JSON, Reply, Request, Status};
+use crate::net::web::{AccessPolicy, HttpRequest, JSON, OutgoingResponse, Status};
 
 /// What becomes of the connection behind a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,28 +23,28 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn of(request: &Request<'_>, gate: &Gate) -> Self {
+    pub(super) fn new(request: &HttpRequest<'_>, access: &AccessPolicy) -> Self {
         Terms {
             then: if request.keeps_alive() { Then::GoOn } else { Then::Close },
             is_1_1: request.is_1_1,
-            origin: gate.allowed_origin(request).map(Box::from),
+            origin: access.allowed_origin(request).map(Box::from),
         }
     }
 
     /// A response of that status, with no body.
-    pub(super) fn reply(&self, status: Status) -> Reply<'_> {
-        let mut reply = Reply::new(status);
+    pub(super) fn reply(&self, status: Status) -> OutgoingResponse<'_> {
+        let mut reply = OutgoingResponse::new(status);
         self.apply_to(&mut reply);
         reply
     }
 
     /// Writes the head of the response that is a message of so many bytes.
     pub(super) fn write_head(&self, length: usize, out: &mut Vec<u8>) {
-        let reply = Reply { content_type: Some(JSON), ..self.reply(Status::OK) };
+        let reply = OutgoingResponse { content_type: Some(JSON), ..self.reply(Status::OK) };
         reply.write_head(length, out);
     }
 
-    pub(super) fn apply_to<'a>(&'a self, reply: &mut Reply<'a>) {
+    pub(super) fn apply_to<'a>(&'a self, reply: &mut OutgoingResponse<'a>) {
         reply.closes = self.then != Then::GoOn;
         reply.keeps = !self.is_1_1;
         reply.origin = self.origin.as_deref();

@@ -1,4 +1,4 @@
-//! What holds for all bytes, however they are cut; and what only the listener can ask for.
+//! Tests of the HTTP parsers with bytes that are cut anywhere, and of a connection that closes.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::HttpServer;
-use super::intake::{Answer, Intake, Rules, Step};
-use super::reply::{Reply, Step as ReplyStep};
+use super::intake::{HttpAnswer, Intake, RequestStep, Rules};
+use super::reply::{ResponseReader, ResponseStep};
 use super::terms::Then;
-use crate::net::{Gate, Socket, Target};
+use crate::net::{AccessPolicy, Socket, Target};
 use crate::transport::{Inbox, TransportKind};
 use crate::{Peer, Router};
 
@@ -22,8 +22,8 @@ fn serve(pieces: &[&[u8]]) -> Vec<String> {
     let mut profile = Profile::agent();
     profile.limits.message_bytes = LIMIT;
     let mut inbox = Inbox::new(TransportKind::Messages, &profile);
-    let gate = Arc::new(Gate::default());
-    let rules = Rules { gate, path: "/".into(), header_bytes: 200, message_bytes: LIMIT };
+    let access = Arc::new(AccessPolicy::default());
+    let rules = Rules { access, path: "/".into(), header_bytes: 200, message_bytes: LIMIT };
     let mut intake = Intake::new(rules);
     let mut done = Vec::new();
     for piece in pieces {
@@ -33,10 +33,10 @@ fn serve(pieces: &[&[u8]]) -> Vec<String> {
             rest = &rest[used..];
             assert!(inbox.unfinished() <= LIMIT);
             match step {
-                Step::More => break,
+                RequestStep::More => break,
                 // Whether it has to be said depends on how much has come.
-                Step::Continue => {}
-                Step::Message(terms) => {
+                RequestStep::Continue => {}
+                RequestStep::Message(terms) => {
                     let text = match inbox.next_event().expect("a message") {
                         Event::Frame(text) => text.as_str().to_owned(),
                         Event::Fault(fault) => fault.to_string(),
@@ -46,7 +46,7 @@ fn serve(pieces: &[&[u8]]) -> Vec<String> {
                         return done;
                     }
                 }
-                Step::Answer(Answer { bytes, then }) => {
+                RequestStep::Answer(HttpAnswer { bytes, then }) => {
                     done.push(format!("{} {then:?}", String::from_utf8_lossy(&bytes)));
                     if then != Then::GoOn {
                         return done;
@@ -60,16 +60,16 @@ fn serve(pieces: &[&[u8]]) -> Vec<String> {
 
 /// What a client makes of these bytes, which are to answer a request.
 fn answer(pieces: &[&[u8]]) -> String {
-    let mut reply = Reply::awaited(200);
+    let mut reply = ResponseReader::awaited(200);
     for piece in pieces {
         match reply.take(piece, LIMIT) {
-            Ok(ReplyStep::More) => {}
-            Ok(ReplyStep::Done { status, body, .. }) => return format!("{status} {body:?}"),
+            Ok(ResponseStep::More) => {}
+            Ok(ResponseStep::Done { status, body, .. }) => return format!("{status} {body:?}"),
             other => return format!("{other:?}"),
         }
     }
     match reply.end() {
-        Ok(ReplyStep::Done { status, body, .. }) => format!("{status} {body:?}"),
+        Ok(ResponseStep::Done { status, body, .. }) => format!("{status} {body:?}"),
         other => format!("{other:?}"),
     }
 }
@@ -157,8 +157,8 @@ async fn t2_a_connection_that_closes_says_so_in_its_last_response() {
     let address = listener.local_addr().expect("an address");
     let (client, server) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
     let (mut client, (server, _)) = (client.expect("connected"), server.expect("accepted"));
-    let (profile, gate) = (Profile::agent(), Arc::new(Gate::default()));
-    let transport = HttpServer::new(Socket::tcp(server), gate, &Target::default(), &profile);
+    let (profile, access) = (Profile::agent(), Arc::new(AccessPolicy::default()));
+    let transport = HttpServer::new(Socket::tcp(server), access, &Target::default(), &profile);
     let router = Router::new().shutdown_method("go", async || 1);
     let peer = Peer::builder(transport).profile(profile).router(router).spawn();
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"go"}"#;

@@ -1,4 +1,4 @@
-//! Outcome of an HTTP exchange: the answer that its response is, or the reason why it failed.
+//! Outcome of an HTTP exchange: the answer in its response, or the reason of the failure.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use duet_rpc_proto::text::Text;
 use crate::net::web::{Refused, Status};
 
 /// The outcome of one HTTP exchange.
-pub(super) enum Arrival {
+pub(super) enum HttpArrival {
     /// This message.
     Message(Vec<u8>),
     /// Nothing will come for this call.
@@ -20,7 +20,7 @@ pub(super) enum Arrival {
 
 /// Why a request failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum HttpFailure {
     /// The server answered with this status.
     Status(Status),
     /// The connection ended before the answer came.
@@ -31,18 +31,18 @@ pub(super) enum Failure {
     Unreachable(io::Error),
 }
 
-impl Failure {
-    /// Whether the server says this to every request, and not to this one alone.
+impl HttpFailure {
+    /// Returns `true` if the server says this to every request, and not to this one alone.
     pub(super) fn concerns_all(&self) -> bool {
-        matches!(self, Failure::Status(Status(300..=399 | 401 | 403 | 404 | 405)))
+        matches!(self, HttpFailure::Status(Status(300..=399 | 401 | 403 | 404 | 405)))
     }
 
     pub(super) fn into_error(self) -> io::Error {
         let kind = match &self {
-            Failure::Status(status) => return Refused::new(status.0).into(),
-            Failure::Unreachable(error) => error.kind(),
-            Failure::Broken => io::ErrorKind::ConnectionAborted,
-            Failure::Bad(_) => io::ErrorKind::InvalidData,
+            HttpFailure::Status(status) => return Refused::new(status.0).into(),
+            HttpFailure::Unreachable(error) => error.kind(),
+            HttpFailure::Broken => io::ErrorKind::ConnectionAborted,
+            HttpFailure::Bad(_) => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, self.to_string())
     }
@@ -54,14 +54,14 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HttpFailure {
     /// Shows nothing that the server wrote: it may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Status(status) => Refused::new(status.0).fmt(f),
-            Failure::Broken => f.write_str("the connection broke before the answer came"),
-            Failure::Bad(what) => f.write_str(what),
-            Failure::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
+            HttpFailure::Status(status) => Refused::new(status.0).fmt(f),
+            HttpFailure::Broken => f.write_str("the connection broke before the answer came"),
+            HttpFailure::Bad(what) => f.write_str(what),
+            HttpFailure::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
         }
     }
 }
@@ -82,15 +82,16 @@ pub(super) fn judge<'a>(
     body: Vec<u8>,
     id: impl Fn() -> Option<&'a Id>,
     limits: &Limits,
-) -> Result<Option<Vec<u8>>, Failure> {
+) -> Result<Option<Vec<u8>>, HttpFailure> {
     let is_success = matches!(status.0, 200..300);
     if is_success && (matches!(status.0, 202 | 204) || body.trim_ascii().is_empty()) {
         return match id() {
             None => Ok(None),
-            Some(_) => Err(Failure::Bad("the server took the request and did not answer it")),
+            Some(_) => Err(HttpFailure::Bad("the server took the request and did not answer it")),
         };
     }
-    let bad = |what| Err(if is_success { Failure::Bad(what) } else { Failure::Status(status) });
+    let bad =
+        |what| Err(if is_success { HttpFailure::Bad(what) } else { HttpFailure::Status(status) });
     let Ok(text) = Text::check(&body, limits.depth) else {
         return bad("the response is not JSON");
     };

@@ -12,18 +12,18 @@ use rustix::net::{AddressFamily, SocketType};
 use super::{Bound, Reach};
 use crate::net::Place;
 
-/// How many connections may wait to be accepted. The system has a limit of its own, and takes the
-/// lesser.
+/// The number of connections that may wait to be accepted. The system has a limit of its own, and takes
+/// the lesser.
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
-/// The first of the host's addresses that can be listened at.
+/// Binds the first of the host's addresses that can be bound.
 pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
     let addresses: Vec<SocketAddr> = (place.host.as_str(), place.port).to_socket_addrs()?.collect();
     if !addresses.iter().all(|address| reach.allows(address)) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "other machines could reach it, and nobody has allowed that",
+            "other machines could reach it, which is not allowed",
         ));
     }
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
@@ -36,7 +36,7 @@ pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
     Err(failure)
 }
 
-/// As the standard library does it, but with room for more who wait.
+/// Listens like the standard library, but with a longer queue of waiting connections.
 #[cfg(unix)]
 fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
     let family = match address {
@@ -44,7 +44,7 @@ fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
     let socket = stream_socket(family)?;
-    // A port whose last connections are still fading is free.
+    // A port whose last connections are in TIME_WAIT is free.
     rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
@@ -58,7 +58,7 @@ fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
     Ok(socket)
 }
 
-/// A Unix socket that is its user's alone (T3).
+/// A Unix socket that only its user can connect to (T3).
 #[cfg(unix)]
 pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     use rustix::fs::Mode;
@@ -67,17 +67,17 @@ pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     use super::file::{self, SocketFile};
 
     let address = SocketAddrUnix::new(path)?;
-    // Of several that start at once, one looks and takes the place, and the others find it taken.
+    // Of several servers that start together, one takes the path, and the others find it in use.
     let _turn = file::take_turn(path);
     file::make_way(path)?;
     let socket = stream_socket(AddressFamily::UNIX)?;
     let owners = Mode::RUSR | Mode::WUSR;
-    // Where the system does that, the file is made with this mode. To set it afterwards goes by the path, at
-    // which one who may write to the folder could have put a link to another file meanwhile.
+    // Where the system supports it, the file is created with this mode. Setting the mode afterwards goes
+    // by the path, where a user with write access to the folder could have put a link to another file.
     let _ = rustix::fs::fchmod(&socket, owners);
     rustix::net::bind(&socket, &address)?;
     let file = SocketFile::new(path)?;
-    // Nobody can connect before it listens, so there is no moment at which others could.
+    // Nobody can connect before it listens, so other users have no chance to connect.
     if !file.is_private() {
         rustix::fs::chmod(path, owners)?;
     }
@@ -90,14 +90,14 @@ pub(super) fn unix(_: &Path) -> io::Result<Bound> {
     Err(super::unsupported("this system has no Unix sockets"))
 }
 
-/// A socket that no call waits on, and that no child inherits.
+/// A non-blocking socket that no child inherits.
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
     rustix::net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
-/// The same, where a socket cannot be made so in one step.
+/// The same in separate steps, where the system has no flags for it.
 #[cfg(target_vendor = "apple")]
 pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     let socket = rustix::net::socket(family, SocketType::STREAM, None)?;

@@ -1,13 +1,14 @@
 //! Browser guard: closes a TCP connection that begins as HTTP.
 //!
-//! A web page can have its user's browser send a request to any port of this machine. Where frames are
-//! expected, the head of such a request is a fault, and behind a fault the next frame is served, which
-//! may stand in the body: so the page could call. But a browser always begins with a request line, and
-//! no stream of frames does. So a connection that begins so is closed (T3).
+//! A web page can make its user's browser send a request to any port of this machine. Where frames are
+//! expected, the head of that request is a fault. After a fault the next frame is served, and it may
+//! stand in the body: so the page could call. But a browser always begins with a request line, and no
+//! stream of frames does. So a connection that begins with one is closed (T3).
 //!
-//! The usual methods are known by their names, before the line is whole. But a page that has its own name
-//! lead to this machine may make up a method without asking beforehand, so a request is also known by how
-//! its line ends. No frame can be whole by then: a browser lets neither a line end nor a zero byte into it.
+//! The usual methods are recognised by name, before the line is whole. But a page that has made its own
+//! host name point to this machine may use any method name without a preflight. So a request is also
+//! recognised by the end of its line. No frame can be whole by then: a browser lets neither a line end
+//! nor a zero byte into the line.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,8 +18,8 @@ use crate::log_limit::LogLimiter;
 use crate::net::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
-/// How requests begin, and what an encrypted one is behind: of that a page can choose a part too.
-const BEGINNINGS: [&[u8]; 10] = [
+/// The first bytes of requests, and of a TLS connection: a page can choose a part of its contents too.
+const REQUEST_STARTS: [&[u8]; 10] = [
     b"\x16\x03",
     b"GET ",
     b"POST ",
@@ -31,59 +32,64 @@ const BEGINNINGS: [&[u8]; 10] = [
     b"TRACE ",
 ];
 
-/// The length of the longest of them.
+/// The length of the longest one.
 const LONGEST: usize = 8;
 
-pub(super) struct Frames {
+pub(super) struct BrowserGuard {
     socket: Socket,
-    /// What was seen of the first line, as long as that could become a request; `None` once it is known to
-    /// be none.
-    beginning: Option<Beginning>,
+    /// The first line so far, while it could become a request line; `None` once it cannot.
+    first_line: Option<FirstLine>,
 }
 
 #[derive(Default)]
-struct Beginning {
+struct FirstLine {
     /// The first bytes.
     first: Vec<u8>,
-    /// Whether the first word is over.
+    /// `true` if the first word is over.
     has_method: bool,
-    /// The last bytes of the line, up to here.
+    /// The last bytes of the line so far.
     last: VecDeque<u8>,
 }
 
-/// What can be said of how a connection begins.
+/// The verdict on the beginning of a connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum FirstLineKind {
     Unknown,
     Frames,
     Request,
 }
 
-impl Beginning {
-    fn take(&mut self, byte: u8) -> Kind {
+impl FirstLine {
+    fn take(&mut self, byte: u8) -> FirstLineKind {
         if self.first.len() < LONGEST {
             self.first.push(byte);
         }
         let is_request = |it: &&[u8]| self.first.starts_with(it);
         let may_become_one = |it: &&[u8]| it.starts_with(&self.first);
-        if BEGINNINGS.iter().any(is_request) {
-            return Kind::Request;
+        if REQUEST_STARTS.iter().any(is_request) {
+            return FirstLineKind::Request;
         }
         match byte {
-            b'\n' => return if self.is_request_line() { Kind::Request } else { Kind::Frames },
+            b'\n' => {
+                return if self.is_request_line() {
+                    FirstLineKind::Request
+                } else {
+                    FirstLineKind::Frames
+                };
+            }
             b' ' if !self.first.starts_with(b" ") => self.has_method = true,
             _ if self.has_method || is_of_method(byte) => {}
-            _ if BEGINNINGS.iter().any(may_become_one) => {}
-            _ => return Kind::Frames,
+            _ if REQUEST_STARTS.iter().any(may_become_one) => {}
+            _ => return FirstLineKind::Frames,
         }
         if self.last.len() == VERSION.len() + 1 {
             self.last.pop_front();
         }
         self.last.push_back(byte);
-        Kind::Unknown
+        FirstLineKind::Unknown
     }
 
-    /// Whether the line that is whole now ends like ` HTTP/1.1`.
+    /// Returns `true` if the line, which is whole now, ends like ` HTTP/1.1`.
     fn is_request_line(&self) -> bool {
         let line = self.last.iter().rev().skip_while(|byte| **byte == b'\r');
         let is_like = |(like, byte): (&u8, &u8)| match like {
@@ -95,35 +101,36 @@ impl Beginning {
     }
 }
 
-/// How the line of a request ends; each 1 is any digit.
+/// The end of a request line; each 1 stands for any digit.
 const VERSION: &[u8] = b" HTTP/1.1";
 
-/// Whether the name of a method may have it.
+/// Returns `true` if the name of a method may contain this byte.
 fn is_of_method(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-impl Frames {
+impl BrowserGuard {
     pub(super) fn new(socket: Socket) -> Self {
-        Frames { socket, beginning: Some(Beginning::default()) }
+        BrowserGuard { socket, first_line: Some(FirstLine::default()) }
     }
 
-    /// Looks at what has come, as long as it is not known what it is.
+    /// Inspects received bytes until the verdict is known.
     fn judge(&mut self, came: &[u8]) -> io::Result<()> {
-        let Some(beginning) = &mut self.beginning else { return Ok(()) };
-        let known = came.iter().map(|byte| beginning.take(*byte)).find(|it| *it != Kind::Unknown);
+        let Some(first_line) = &mut self.first_line else { return Ok(()) };
+        let known =
+            came.iter().map(|byte| first_line.take(*byte)).find(|it| *it != FirstLineKind::Unknown);
         match known {
-            Some(Kind::Request) => {
+            Some(FirstLineKind::Request) => {
                 static METER: LogLimiter = LogLimiter::new(20);
-                METER.log("connections of browsers were closed", || {
+                METER.log("browser connections closed", || {
                     tracing::warn!(
-                        "an HTTP request where frames are expected, perhaps of a web page"
+                        "connection closed: HTTP request where frames are expected, perhaps from a web page"
                     );
                 });
                 Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"))
             }
             Some(_) => {
-                self.beginning = None;
+                self.first_line = None;
                 Ok(())
             }
             None => Ok(()),
@@ -131,7 +138,7 @@ impl Frames {
     }
 }
 
-impl Transport for Frames {
+impl Transport for BrowserGuard {
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,7 +165,7 @@ impl Transport for Frames {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::Frames;
+    use super::BrowserGuard;
     use crate::net::Socket;
 
     #[tokio::test]
@@ -184,11 +191,11 @@ mod tests {
         ] {
             for cut in 0..stream.len() {
                 let (socket, _other) = tokio::net::UnixStream::pair().expect("a pair");
-                let mut frames = Frames::new(Socket::unix(socket));
+                let mut guard = BrowserGuard::new(Socket::unix(socket));
                 let (first, rest) = stream.split_at(cut);
-                let judged = frames.judge(first).and_then(|()| frames.judge(rest));
+                let judged = guard.judge(first).and_then(|()| guard.judge(rest));
                 assert_eq!(judged.is_ok(), is_accepted, "{stream:?} cut at {cut}");
-                assert_eq!(frames.beginning.is_none(), is_accepted, "{stream:?} cut at {cut}");
+                assert_eq!(guard.first_line.is_none(), is_accepted, "{stream:?} cut at {cut}");
             }
         }
     }

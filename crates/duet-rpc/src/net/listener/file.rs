@@ -15,17 +15,17 @@ use rustix::net::{AddressFamily, SocketAddrUnix};
 
 use super::bind::stream_socket;
 
-/// How long another that starts may take to find out whether it can listen.
+/// The time that another process may hold the lock on the folder.
 const LONGEST_TURN: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// The file of a socket. It is removed when this is dropped, if it is still the same file: somebody
-/// else's in its place is left alone.
+/// The file of a socket. Dropping this removes the file, if it is still the same file: another file in
+/// its place stays.
 pub(super) struct SocketFile(Option<Arc<Own>>);
 
 struct Own {
     path: PathBuf,
-    /// The device and the number, which no other file has at the same time.
+    /// Device and inode, which no other file has at the same time.
     identity: (u64, u64),
 }
 
@@ -37,18 +37,18 @@ impl SocketFile {
         Ok(SocketFile(Some(Arc::new(Own { path, identity }))))
     }
 
-    /// Whether its user may connect to it, and nobody else.
+    /// Returns `true` if only its user may connect to it.
     pub(super) fn is_private(&self) -> bool {
         let data = self.0.as_ref().map(|own| std::fs::symlink_metadata(&own.path));
         data.is_some_and(|data| data.is_ok_and(|data| data.mode() & 0o7777 == 0o600))
     }
 
-    /// A file that somebody else made and will remove.
+    /// A file that another process made and will remove.
     pub(super) fn of_another() -> Self {
         SocketFile(None)
     }
 
-    /// Removes it, for one who ends the process without dropping this.
+    /// A function that removes the file, for a forced exit, which drops nothing.
     pub(super) fn remover(&self) -> impl Fn() + Send + Sync + use<> {
         let own = self.0.as_ref().map(Arc::downgrade);
         move || {
@@ -62,7 +62,7 @@ impl SocketFile {
 impl Own {
     fn remove(&self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            // If it cannot be removed, the next one will find that nobody listens.
+            // If it cannot be removed, the next server finds that nobody listens on it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -79,9 +79,9 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Keeps others who want a socket in the same folder waiting, as long as it lives. Where that cannot
-/// be had, two that start in the same moment may still get in each other's way; anybody may hold the
-/// lock for whatever reason, so it is not waited for long.
+/// Locks the folder against other servers that start there, until it is dropped. Without the lock, two
+/// servers that start in the same moment may get in each other's way. Any process may hold the lock for
+/// any reason, so this does not wait for it long.
 pub(super) fn take_turn(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let folder = rustix::fs::open(path.parent()?, flags, Mode::empty()).ok()?;
@@ -97,27 +97,26 @@ pub(super) fn take_turn(path: &Path) -> Option<OwnedFd> {
     }
 }
 
-/// Removes a socket on which nobody listens any more. Anything else at this place stays, and is an
-/// error.
+/// Removes a socket on which nobody listens any more. Any other file at this path stays, and is an error.
 pub(super) fn make_way(path: &Path) -> io::Result<()> {
     let file_type = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         metadata => metadata?.file_type(),
     };
     if !file_type.is_socket() {
-        let why = "there is a file of that name, and it is no socket";
+        let why = "a file with this name exists, and it is not a socket";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
     match knock(path) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
         Err(Errno::NOENT) => Ok(()),
-        // So many may wait there that not one more can.
-        Ok(()) | Err(Errno::AGAIN) => Err(in_use("somebody listens there already")),
+        // The queue of waiting connections is full.
+        Ok(()) | Err(Errno::AGAIN) => Err(in_use("another server listens there")),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Connects, without waiting for it.
+/// Connects without waiting.
 fn knock(path: &Path) -> rustix::io::Result<()> {
     let socket = stream_socket(AddressFamily::UNIX)?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)

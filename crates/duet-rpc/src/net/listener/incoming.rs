@@ -16,40 +16,40 @@ use duet_rpc_proto::ws::Role;
 #[cfg(unix)]
 use tokio::net::unix::UCred;
 
-use super::browser_guard::Frames;
+use super::browser_guard::BrowserGuard;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
-use crate::net::Gate;
+use crate::net::AccessPolicy;
 #[cfg(feature = "http")]
 use crate::net::HttpServer;
 use crate::net::Socket;
 #[cfg(feature = "websocket")]
 use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+use crate::net::web::{HttpRefusal, final_response};
 #[cfg(feature = "websocket")]
 use crate::net::web::{IDLE, Upgraded, upgrade};
-#[cfg(any(feature = "http", feature = "websocket"))]
-use crate::net::web::{Refusal, final_response};
 #[cfg(unix)]
 use crate::remote::Identity;
 use crate::remote::Remote;
 use crate::transport::Transport;
 
-/// How much is read of what a refused remote has sent.
+/// The number of bytes that are read from a refused remote.
 const SKIPPED: usize = 64 * 1024;
 
-/// A connection that has come in, and on which nothing has been said. It can be sent to another
-/// runtime before it is [opened](Incoming::open).
+/// An accepted connection on which nothing has been sent. It can move to another runtime before it is
+/// [opened](Incoming::open).
 #[must_use = "a connection that is dropped is closed"]
 pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
-    gate: Arc<Gate>,
+    access: Arc<AccessPolicy>,
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
 
-/// A socket that no runtime knows.
+/// A socket that is not registered with a runtime.
 pub(super) enum Accepted {
     Tcp(std::net::TcpStream, SocketAddr),
     #[cfg(unix)]
@@ -62,14 +62,14 @@ impl Incoming {
             accepted,
             speaks: listener.speaks.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
-            gate: Arc::clone(&listener.gate),
+            access: Arc::clone(&listener.access),
             #[cfg(feature = "websocket")]
             going_away: Arc::clone(&listener.going_away),
         }
     }
 
-    /// The remote, as far as it is known before it has sent anything: its address, or the user that a Unix
-    /// socket tells of. The identity of a WebSocket is known once it is [opened](Incoming::open).
+    /// The remote, as far as it is known before it has sent anything: its address, or the user of a Unix
+    /// socket. The identity of a WebSocket is known once it is [opened](Incoming::open).
     pub fn remote(&self) -> Remote {
         match &self.accepted {
             Accepted::Tcp(_, from) => Remote::new().with_addr(*from),
@@ -84,8 +84,8 @@ impl Incoming {
         }
     }
 
-    /// Makes a transport of it, and tells which remote it leads to: for WebSocket, once both sides have
-    /// agreed on it, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
+    /// Opens the connection; returns its transport and its remote. For WebSocket this includes the
+    /// handshake, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
     /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
     ///
     /// # Panics
@@ -100,17 +100,17 @@ impl Incoming {
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
         match self.speaks {
-            Speaks::Frames if is_tcp => Ok((Box::new(Frames::new(socket)), remote)),
+            Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             Speaks::Frames => Ok((Box::new(socket), remote)),
             #[cfg(feature = "http")]
             Speaks::Http(target) => {
-                Ok((Box::new(HttpServer::new(socket, self.gate, &target, profile)), remote))
+                Ok((Box::new(HttpServer::new(socket, self.access, &target, profile)), remote))
             }
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
                 let (path, limit) = (target.path(), profile.limits.header_bytes);
                 let patience = profile.read_timeout.unwrap_or(IDLE);
-                let agreed = upgrade(socket, &self.gate, path, limit, patience);
+                let agreed = upgrade(socket, &self.access, path, limit, patience);
                 let Upgraded { socket, rest, identity } = agreed.await?;
                 let transport = WebSocket::new(socket, Role::Server, profile, rest);
                 let transport = transport.going_away(self.going_away);
@@ -120,39 +120,40 @@ impl Incoming {
         }
     }
 
-    /// Tells the remote why it is refused, immediately: with this frame, or where none is spoken with HTTP
-    /// status 503. Nothing was sent on the connection before, so the system takes these few bytes at once.
-    pub(crate) fn refuse(self, frame: &[u8]) -> Refused {
+    /// Sends the reason for a refusal immediately: this frame, or HTTP status 503. Nothing was sent on
+    /// the connection before, so the system takes these few bytes without a wait.
+    pub(crate) fn refuse(self, frame: &[u8]) -> RefusedConnection {
         let reason = match self.speaks {
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(any(feature = "http", feature = "websocket"))]
-            _ => Cow::Owned(final_response(&Refusal::BUSY)),
+            _ => Cow::Owned(final_response(&HttpRefusal::BUSY)),
         };
-        // A remote that is gone does not hear it.
+        // A remote that is gone does not get it.
         let _ = self.accepted.write_last(&reason);
-        Refused(self.accepted)
+        RefusedConnection(self.accepted)
     }
 }
 
-/// A connection whose remote was told that it is refused, and which is still to be closed.
-pub(crate) struct Refused(Accepted);
+/// A refused connection that is still to be closed. The reason has been sent.
+pub(crate) struct RefusedConnection(Accepted);
 
-impl Refused {
-    /// Closes it when the remote has had a moment to hear why. To close while it still sends would reset
-    /// the connection, and it might lose the reason.
+impl RefusedConnection {
+    /// Closes it when the remote has had a moment to read the reason. Closing while it still sends would
+    /// reset the connection, and the remote might lose the reason.
     pub(crate) async fn linger(self) -> io::Result<()> {
         let mut socket = self.0.into_socket()?;
-        poll_fn(|cx| socket.poll_farewell(cx)).await;
+        poll_fn(|cx| socket.poll_shutdown(cx)).await;
         Ok(())
     }
 
-    /// Closes it immediately. What has come by now is read, so that the connection is not reset for it.
+    /// Closes it immediately. Bytes that have come are read first, so that they do not reset the
+    /// connection.
     pub(crate) fn close(self) {
         self.0.skip();
     }
 }
 
-/// What both kinds of sockets can do; they have no trait in common for it.
+/// Methods that both kinds of sockets have without a common trait.
 macro_rules! on_either {
     ($accepted:expr, $stream:ident => $does:expr) => {
         match $accepted {
@@ -164,7 +165,7 @@ macro_rules! on_either {
 }
 
 impl Accepted {
-    /// Writes this, and that nothing comes behind it.
+    /// Writes these bytes, and closes the direction of writing.
     fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
         on_either!(self, stream => {
             let mut writer = stream;
@@ -173,7 +174,7 @@ impl Accepted {
         })
     }
 
-    /// Reads what has come, up to a bound, and forgets it.
+    /// Reads and drops the bytes that have come, up to a bound.
     fn skip(&self) {
         let mut buffer = [0; 4096];
         for _ in 0..SKIPPED / buffer.len() {

@@ -1,13 +1,13 @@
 //! Listener: accepts connections.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `mod` | a socket that listens |
-//! | `bind` | how it comes to be, safely |
-//! | `file` | the file of a Unix socket, and when it may be replaced and removed |
-//! | `frames` | TCP, and that no web page speaks there |
-//! | `incoming` | a connection that has come in, and what is spoken on it |
-//! | `reserve` | a descriptor to refuse connections with when there is no other |
+//! | `mod` | a listening socket |
+//! | `bind` | binding it safely |
+//! | `file` | the file of a Unix socket: when it may be replaced and removed |
+//! | `browser_guard` | closes TCP connections that begin as HTTP |
+//! | `incoming` | an accepted connection, and the protocol on it |
+//! | `reserve` | a spare descriptor to refuse connections with when there is no other |
 
 mod bind;
 mod browser_guard;
@@ -26,9 +26,9 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 
 use super::address::resolve;
-use super::{Address, AddressError, unsupported};
 #[cfg(any(feature = "http", feature = "websocket"))]
-use super::{Gate, Target};
+use super::{AccessPolicy, Target};
+use super::{Address, AddressError, unsupported};
 #[cfg(unix)]
 use file::SocketFile;
 use incoming::Accepted;
@@ -36,10 +36,10 @@ pub use incoming::Incoming;
 #[cfg(unix)]
 pub(crate) use reserve::Reserve;
 
-/// A socket that listens, for TCP, Unix sockets, WebSocket or HTTP.
+/// A listening socket, for TCP, Unix sockets, WebSocket or HTTP.
 ///
-/// It is safe by default: it does not listen beyond this machine unless it is told to, a Unix socket
-/// is for its user alone, and what web pages can reach, WebSocket and HTTP, refuses them.
+/// It is safe by default: it listens on this machine only unless asked otherwise, a Unix socket is for
+/// its user alone, and WebSocket and HTTP, which web pages can reach, refuse web pages.
 ///
 /// ```
 /// use duet_rpc::{Peer, Profile, Router, transport::Listener};
@@ -66,16 +66,16 @@ pub struct Listener {
     socket: Bound,
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
-    gate: Arc<Gate>,
-    /// Whether those who are connected are to be told that this server goes away.
+    access: Arc<AccessPolicy>,
+    /// `true` if a close tells clients that this server goes away.
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Clone)]
 enum Speaks {
-    /// A framing, which the profile has.
+    /// Frames, in the framing of the profile.
     Frames,
     #[cfg(feature = "websocket")]
     WebSocket(Target),
@@ -83,7 +83,7 @@ enum Speaks {
     Http(Target),
 }
 
-/// A socket; what the runtime knows of it begins with the first look for a connection.
+/// A socket. It is registered with the runtime at the first attempt to accept.
 enum Bound {
     Tcp(std::net::TcpListener),
     TcpActive(tokio::net::TcpListener),
@@ -95,14 +95,14 @@ enum Bound {
 }
 
 impl Listener {
-    /// Listens at this address, if it is one of this machine alone.
+    /// Listens at this address, if only this machine can reach it.
     pub fn bind(address: impl TryInto<Address, Error: Into<AddressError>>) -> io::Result<Self> {
         Self::bind_with(&resolve(address)?, Reach::Loopback)
     }
 
-    /// Listens at this address, also if other machines can reach it. Whoever can reach it can call it:
-    /// TCP has nothing that keeps anybody out, and for WebSocket and HTTP give
-    /// a `gate` with a token.
+    /// Listens at this address, even if other machines can reach it. Every program that can reach it can
+    /// call it: TCP has no access control. For WebSocket and HTTP, set an `access` policy
+    /// with a token.
     pub fn bind_anywhere(
         address: impl TryInto<Address, Error: Into<AddressError>>,
     ) -> io::Result<Self> {
@@ -112,7 +112,7 @@ impl Listener {
     fn bind_with(address: &Address, reach: Reach) -> io::Result<Self> {
         let speaks = Speaks::at(address)?;
         let (socket, address) = match address {
-            Address::Stdio => return Err(unsupported("nobody connects to stdin and stdout")),
+            Address::Stdio => return Err(unsupported("cannot listen on stdin and stdout")),
             Address::Unix(path) => (bind::unix(path)?, address.clone()),
             Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
                 let socket = bind::tcp(place, reach)?;
@@ -123,8 +123,8 @@ impl Listener {
         Ok(Self::new(address, socket, speaks))
     }
 
-    /// Takes over a TCP socket that listens already, such as one that was inherited, and speaks on it
-    /// what this address says. Its place is the socket's own, whatever stands there.
+    /// Takes over a listening TCP socket, such as an inherited one, and speaks the protocol of this
+    /// address on it. The host and port of the address do not matter: the socket's own count.
     pub fn from_tcp(
         socket: std::net::TcpListener,
         address: impl TryInto<Address, Error: Into<AddressError>>,
@@ -141,8 +141,8 @@ impl Listener {
         Ok(Self::new(address, Bound::Tcp(socket), speaks))
     }
 
-    /// Takes over a Unix socket that listens already. Its file is left alone: it belongs to whoever
-    /// made it.
+    /// Takes over a listening Unix socket. It leaves the socket's file alone, which belongs to the
+    /// process that made it.
     #[cfg(unix)]
     pub fn from_unix(socket: std::os::unix::net::UnixListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
@@ -158,37 +158,39 @@ impl Listener {
             socket,
             speaks,
             #[cfg(any(feature = "http", feature = "websocket"))]
-            gate: Arc::default(),
+            access: Arc::default(),
             #[cfg(feature = "websocket")]
             going_away: Arc::default(),
         };
         #[cfg(any(feature = "http", feature = "websocket"))]
-        let listener = listener.gate(Gate::default());
+        let listener = listener.access(AccessPolicy::default());
         listener
     }
 
-    /// Says who may come in by WebSocket and HTTP.
+    /// Sets the access policy for WebSocket and HTTP.
     #[cfg(any(feature = "http", feature = "websocket"))]
     #[must_use]
-    pub fn gate(mut self, gate: Gate) -> Self {
-        let gate = match &self.address {
-            // Whoever has it listen by this name calls it by this name.
-            Address::WebSocket(place, _) | Address::Http(place, _) => gate.allow_host(&place.host),
-            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => gate,
+    pub fn access(mut self, access: AccessPolicy) -> Self {
+        let access = match &self.address {
+            // Clients that connect by this name send it as their `Host`.
+            Address::WebSocket(place, _) | Address::Http(place, _) => {
+                access.allow_host(&place.host)
+            }
+            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => access,
         };
-        self.gate = Arc::new(match self.local_ip() {
-            Some(ip) => gate.bound_to(ip),
-            None => gate,
+        self.access = Arc::new(match self.local_ip() {
+            Some(ip) => access.bound_to(ip),
+            None => access,
         });
         self
     }
 
-    /// Where it listens, with the port that it has.
+    /// The address that it listens at, with its actual port.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Whether only programs on this machine can reach it.
+    /// Returns `true` if only programs on this machine can reach it.
     pub fn is_local(&self) -> bool {
         self.local_ip().is_none_or(|ip| ip.is_loopback())
     }
@@ -199,12 +201,12 @@ impl Listener {
             Bound::TcpActive(socket) => socket.local_addr(),
             _ => return None,
         };
-        // One that cannot be asked is not known to be safe.
+        // An address that cannot be read is not known to be safe.
         Some(at.map_or(IpAddr::from([0, 0, 0, 0]), |at| at.ip()))
     }
 
-    /// Waits for a connection. It may be called again after an error: one that came may have gone
-    /// already, or there may be too many open files at the moment.
+    /// Waits for a connection. It may be called again after an error: the connection may be gone already,
+    /// or the process may have too many open files at the moment.
     ///
     /// # Panics
     ///
@@ -213,7 +215,7 @@ impl Listener {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
 
-    /// The same, for those who poll.
+    /// Polls for a connection; see [`accept`](Self::accept).
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Incoming>> {
         self.activate()?;
         let accepted = match &self.socket {
@@ -224,16 +226,16 @@ impl Listener {
             #[cfg(unix)]
             Bound::UnixActive(socket, _) => {
                 let (stream, _) = ready!(socket.poll_accept(cx))?;
-                // A system that cannot tell who it is still lets it in: the file says who may.
+                // Without credentials it is still accepted: the mode of the file controls access.
                 let user = stream.peer_cred().ok();
                 Accepted::Unix(stream.into_std()?, user)
             }
-            _ => return Poll::Ready(Err(unsupported("it does not listen any more"))),
+            _ => return Poll::Ready(Err(unsupported("the listener is closed"))),
         };
         Poll::Ready(Ok(Incoming::new(accepted, self)))
     }
 
-    /// Has the runtime look for connections.
+    /// Registers the socket with the runtime.
     fn activate(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Bound::Gone) {
             Bound::Tcp(socket) => Bound::TcpActive(tokio::net::TcpListener::from_std(socket)?),
@@ -246,8 +248,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Once this is set, those who are connected are told, when their connections are closed, that this
-    /// server goes away.
+    /// Once this flag is set, closing a connection tells its client that this server goes away.
     pub(crate) fn leave_with(&mut self, going_away: &Arc<AtomicBool>) {
         #[cfg(feature = "websocket")]
         {
@@ -257,7 +258,7 @@ impl Listener {
         let _ = going_away;
     }
 
-    /// Removes the file of a Unix socket, for one who ends the process without dropping this.
+    /// A function that removes the file of a Unix socket, for a forced exit, which drops nothing.
     #[cfg(unix)]
     pub(crate) fn remover(&self) -> Option<impl Fn() + Send + Sync + use<>> {
         match &self.socket {
@@ -267,7 +268,8 @@ impl Listener {
     }
 }
 
-/// The name of a Unix socket that has no path, with the sign that systemd gives it; nothing if there is none.
+/// The name of a Unix socket without a path, with the `@` that systemd writes before it; empty if there
+/// is none.
 #[cfg(target_os = "linux")]
 fn abstract_name(at: &std::os::unix::net::SocketAddr) -> PathBuf {
     use std::ffi::OsStr;
@@ -283,7 +285,7 @@ fn abstract_name(_: &std::os::unix::net::SocketAddr) -> PathBuf {
     PathBuf::new()
 }
 
-/// Who can reach a socket.
+/// The programs that can reach a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Loopback,

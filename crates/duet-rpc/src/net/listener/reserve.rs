@@ -1,8 +1,8 @@
-//! A descriptor that is kept for the moment when there is no other.
+//! Reserve: a spare file descriptor for the moment when there is no other.
 //!
-//! A process that has no descriptor left cannot even accept a connection to refuse it: whoever connects waits
-//! in the queue of the system and hears nothing. So one descriptor is held, given up to accept one connection,
-//! and taken again when that was refused and closed.
+//! A process without a free descriptor cannot even accept a connection to refuse it: clients wait in the
+//! queue of the system without an answer. So the server holds one descriptor, gives it up to accept one
+//! connection, and takes it again when that connection was refused and closed.
 
 use std::fs::File;
 use std::io;
@@ -24,13 +24,13 @@ impl Reserve {
         File::open("/dev/null").ok()
     }
 
-    /// Whether an error means that there is no descriptor left, for this process or for the system.
+    /// Returns `true` if the error says that no descriptor is left, for this process or for the system.
     pub(crate) fn is_needed(error: &io::Error) -> bool {
         matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
     }
 
-    /// Accepts a connection with the reserve and hands it to `refuse`, which has to close it. Ready with
-    /// what became of it, or pending if nobody waits to connect.
+    /// Accepts a connection with the spare descriptor and passes it to `refuse`, which has to close it.
+    /// Ready with the outcome; pending if no connection waits.
     pub(crate) fn poll_refuse(
         &mut self,
         cx: &mut Context<'_>,
@@ -39,7 +39,7 @@ impl Reserve {
     ) -> Poll<io::Result<()>> {
         self.0 = None;
         let refused = listener.poll_accept(cx).map_ok(refuse);
-        // Another thread may have been quicker; then there is none until the next time.
+        // Another thread may have taken the descriptor; then there is no reserve until the next time.
         self.0 = Reserve::open();
         refused
     }

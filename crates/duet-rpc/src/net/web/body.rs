@@ -1,4 +1,4 @@
-//! Bodies: a known number of bytes, chunks, or all until the connection ends.
+//! HTTP bodies: a known number of bytes, chunks, or everything until the connection ends.
 
 use super::head::Length;
 
@@ -78,12 +78,12 @@ impl Body {
         Ok(Body { part, room, patience: PATIENCE })
     }
 
-    /// Whether all of it has come.
+    /// Returns `true` if all of it has come.
     pub(in crate::net) fn is_whole(&self) -> bool {
         self.part == Part::Done
     }
 
-    /// Whether it was whole if the connection ended here.
+    /// Returns `true` if it was whole if the connection ended here.
     pub(in crate::net) fn may_end(&self) -> bool {
         matches!(self.part, Part::Done | Part::UntilEnd)
     }

@@ -5,30 +5,33 @@ use std::io;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::head::{Request, Response};
-use super::status::{Refusal, Refused, Status};
+use super::head::{HttpRequest, Response};
+use super::status::{HttpRefusal, Refused, Status};
 
 /// Makes a key's answer; every WebSocket has this one.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-const UPGRADE: Refusal = Refusal::new(
+const UPGRADE: HttpRefusal = HttpRefusal::new(
     Status::UPGRADE_REQUIRED,
     "WebSockets are served here. Connect with a client of WebSockets.",
 )
 .with_header("Upgrade: websocket\r\n");
-const VERSION: Refusal =
-    Refusal::new(Status::UPGRADE_REQUIRED, "This version of WebSockets is not served. Use 13.")
+const VERSION: HttpRefusal =
+    HttpRefusal::new(Status::UPGRADE_REQUIRED, "This version of WebSockets is not served. Use 13.")
         .with_header("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
-const METHOD: Refusal =
-    Refusal::new(Status::METHOD_NOT_ALLOWED, "WebSockets are served here. Begin them with GET.")
-        .with_header("Allow: GET\r\n");
-const KEY: Refusal =
-    Refusal::malformed("The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.");
-const BODY: Refusal = Refusal::malformed("A request that begins a WebSocket has no body.");
+const METHOD: HttpRefusal = HttpRefusal::new(
+    Status::METHOD_NOT_ALLOWED,
+    "WebSockets are served here. Begin them with GET.",
+)
+.with_header("Allow: GET\r\n");
+const KEY: HttpRefusal = HttpRefusal::malformed(
+    "The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.",
+);
+const BODY: HttpRefusal = HttpRefusal::malformed("A request that begins a WebSocket has no body.");
 
 /// Takes a request that begins a WebSocket: what is sent then, and all behind it is frames. No
 /// protocol and no extension is chosen, whatever the client offers.
-pub(super) fn accept(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
+pub(super) fn accept(request: &HttpRequest<'_>) -> Result<Vec<u8>, HttpRefusal> {
     if request.method != "GET" {
         return Err(METHOD);
     }
@@ -60,7 +63,7 @@ pub(super) fn request_of(host: &str, path: &str, further: &str, nonce: [u8; 16])
     .into_bytes()
 }
 
-/// Whether the server took the request that was made with these bytes.
+/// Returns `true` if the server took the request that was made with these bytes.
 pub(super) fn check_answer(response: &Response<'_>, nonce: [u8; 16]) -> io::Result<()> {
     if response.status.0 != 101 {
         return Err(Refused::new(response.status.0).into());

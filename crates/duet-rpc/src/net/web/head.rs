@@ -1,7 +1,7 @@
 //! HTTP heads: everything before the body of a request or a response.
 //!
-//! A head is read strictly. Who stands between a client and this server may read a doubtful one in
-//! another way, and then a body of the one is a request of the other.
+//! A head is read strictly. A proxy between a client and this server may read a doubtful head in another
+//! way, and then the body of one is a request of the other (request smuggling).
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use httparse::ParserConfig;
 
 use super::headers::Headers;
-use super::status::{Refusal, Status};
+use super::status::{HttpRefusal, Status};
 
 /// How many header lines a head may have.
 const LINES: usize = 100;
@@ -23,12 +23,12 @@ pub(in crate::net) struct HeadReader {
     begun: Vec<u8>,
     /// How many bytes were taken, also of empty lines that stand before the head.
     taken: usize,
-    place: Place,
+    place: HeadPosition,
 }
 
 /// Where the next byte stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum HeadPosition {
     /// Before the head, where empty lines are skipped, and inside the end of such a line.
     Before,
     BeforeEnd,
@@ -47,24 +47,26 @@ pub(in crate::net) struct Taken<'a> {
     /// How many of them belong to the head.
     pub(in crate::net) used: usize,
     /// The head, once it is whole.
-    pub(in crate::net) head: Result<Option<&'a [u8]>, Refusal>,
+    pub(in crate::net) head: Result<Option<&'a [u8]>, HttpRefusal>,
 }
 
-const TOO_LARGE: Refusal =
-    Refusal::new(Status::HEAD_TOO_LARGE, "The headers are too long. Send fewer or shorter ones.");
-const LINE_ENDS: Refusal =
-    Refusal::malformed("The head is malformed: each of its lines has to end in CR LF.");
-const FOLDED: Refusal =
-    Refusal::malformed("The head is malformed: a header has to stand on one line.");
-const NO_HTTP: Refusal = Refusal::malformed("This is no HTTP request.");
+const TOO_LARGE: HttpRefusal = HttpRefusal::new(
+    Status::HEAD_TOO_LARGE,
+    "The headers are too long. Send fewer or shorter ones.",
+);
+const LINE_ENDS: HttpRefusal =
+    HttpRefusal::malformed("The head is malformed: each of its lines has to end in CR LF.");
+const FOLDED: HttpRefusal =
+    HttpRefusal::malformed("The head is malformed: a header has to stand on one line.");
+const NO_HTTP: HttpRefusal = HttpRefusal::malformed("This is no HTTP request.");
 
 impl HeadReader {
     /// A reader of a head of up to so many bytes.
     pub(in crate::net) fn new(limit: usize) -> Self {
-        HeadReader { limit, begun: Vec::new(), taken: 0, place: Place::Before }
+        HeadReader { limit, begun: Vec::new(), taken: 0, place: HeadPosition::Before }
     }
 
-    /// Whether anything of a head has come.
+    /// Returns `true` if anything of a head has come.
     pub(in crate::net) fn has_begun(&self) -> bool {
         self.taken > 0
     }
@@ -84,8 +86,8 @@ impl HeadReader {
                 Err(refusal) => return Taken { used: at + 1, head: Err(refusal) },
             };
             match self.place {
-                Place::Line if before == Place::Before => start = at,
-                Place::Behind => {
+                HeadPosition::Line if before == HeadPosition::Before => start = at,
+                HeadPosition::Behind => {
                     let last = piece.get(start..=at).unwrap_or_default();
                     let used = at + 1;
                     if self.begun.is_empty() {
@@ -97,7 +99,7 @@ impl HeadReader {
                 _ => {}
             }
         }
-        if !matches!(self.place, Place::Before | Place::BeforeEnd) {
+        if !matches!(self.place, HeadPosition::Before | HeadPosition::BeforeEnd) {
             self.begun.extend_from_slice(piece.get(start..).unwrap_or_default());
         }
         Taken { used: piece.len(), head: Ok(None) }
@@ -111,22 +113,22 @@ impl fmt::Debug for HeadReader {
     }
 }
 
-impl Place {
-    fn step(self, byte: u8) -> Result<Place, Refusal> {
+impl HeadPosition {
+    fn step(self, byte: u8) -> Result<HeadPosition, HttpRefusal> {
         Ok(match (self, byte) {
-            (Place::Line, b'\r') => Place::LineEnd,
-            (Place::Line, b'\n') => return Err(LINE_ENDS),
-            (Place::Line, _) => Place::Line,
-            (Place::LineEnd, b'\n') => Place::Start,
-            (Place::Start, b'\r') => Place::LastEnd,
-            (Place::Start, b' ' | b'\t') => return Err(FOLDED),
-            (Place::Before, b'\r') => Place::BeforeEnd,
-            (Place::BeforeEnd, b'\n') => Place::Before,
-            (Place::LastEnd | Place::Behind, b'\n') => Place::Behind,
-            (Place::Before | Place::Start, b'\n') => return Err(LINE_ENDS),
+            (HeadPosition::Line, b'\r') => HeadPosition::LineEnd,
+            (HeadPosition::Line, b'\n') => return Err(LINE_ENDS),
+            (HeadPosition::Line, _) => HeadPosition::Line,
+            (HeadPosition::LineEnd, b'\n') => HeadPosition::Start,
+            (HeadPosition::Start, b'\r') => HeadPosition::LastEnd,
+            (HeadPosition::Start, b' ' | b'\t') => return Err(FOLDED),
+            (HeadPosition::Before, b'\r') => HeadPosition::BeforeEnd,
+            (HeadPosition::BeforeEnd, b'\n') => HeadPosition::Before,
+            (HeadPosition::LastEnd | HeadPosition::Behind, b'\n') => HeadPosition::Behind,
+            (HeadPosition::Before | HeadPosition::Start, b'\n') => return Err(LINE_ENDS),
             // What speaks another protocol is found out at once.
-            (Place::Before, _) if !byte.is_ascii_alphabetic() => return Err(NO_HTTP),
-            (Place::Before | Place::Start, _) => Place::Line,
+            (HeadPosition::Before, _) if !byte.is_ascii_alphabetic() => return Err(NO_HTTP),
+            (HeadPosition::Before | HeadPosition::Start, _) => HeadPosition::Line,
             _ => return Err(LINE_ENDS),
         })
     }
@@ -154,13 +156,13 @@ pub(in crate::net) enum Expect {
 
 /// What matters of the head of a request.
 #[derive(Clone, Copy)]
-pub(in crate::net) struct Request<'a> {
+pub(in crate::net) struct HttpRequest<'a> {
     pub(in crate::net) method: &'a str,
     /// The path, without what stands behind a question mark.
     pub(in crate::net) path: &'a str,
     /// The server that a target names which is a whole URL.
     pub(in crate::net) authority: Option<&'a str>,
-    /// Whether it speaks HTTP/1.1, and not 1.0.
+    /// `true` if it speaks HTTP/1.1, and not 1.0.
     pub(in crate::net) is_1_1: bool,
     /// The length of the body, if one is announced.
     pub(in crate::net) length: Option<Length>,
@@ -176,12 +178,12 @@ pub(in crate::net) struct Response<'a> {
     pub(in crate::net) headers: Headers<'a>,
 }
 
-const TARGET: Refusal = Refusal::malformed("The target of the request is malformed.");
-const HOST: Refusal = Refusal::malformed("The request has to have one Host header.");
+const TARGET: HttpRefusal = HttpRefusal::malformed("The target of the request is malformed.");
+const HOST: HttpRefusal = HttpRefusal::malformed("The request has to have one Host header.");
 
-impl<'a> Request<'a> {
+impl<'a> HttpRequest<'a> {
     /// Reads a whole head.
-    pub(in crate::net) fn read(head: &'a [u8]) -> Result<Self, Refusal> {
+    pub(in crate::net) fn read(head: &'a [u8]) -> Result<Self, HttpRefusal> {
         let mut lines = [const { MaybeUninit::uninit() }; LINES];
         let mut request = httparse::Request::new(&mut []);
         let config = ParserConfig::default();
@@ -201,10 +203,10 @@ impl<'a> Request<'a> {
         }
         let length = headers.length(is_1_1)?;
         let (authority, path) = split(target).ok_or(TARGET)?;
-        Ok(Request { method, path, authority, is_1_1, length, headers })
+        Ok(HttpRequest { method, path, authority, is_1_1, length, headers })
     }
 
-    /// Whether the connection may be used again.
+    /// Returns `true` if the connection may be used again.
     pub(in crate::net) fn keeps_alive(&self) -> bool {
         self.headers.keeps_alive(self.is_1_1)
     }
@@ -216,7 +218,7 @@ impl<'a> Request<'a> {
         Some(if is_continue { Expect::Continue } else { Expect::Unknown })
     }
 
-    /// Whether no body comes.
+    /// Returns `true` if no body comes.
     pub(in crate::net) fn has_no_body(&self) -> bool {
         matches!(self.length, None | Some(Length::Fixed(0)))
     }
@@ -225,7 +227,8 @@ impl<'a> Request<'a> {
 impl<'a> Response<'a> {
     /// Reads a whole head.
     pub(in crate::net) fn read(head: &'a [u8]) -> io::Result<Self> {
-        let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the server sends no HTTP");
+        let malformed =
+            || io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP");
         let mut lines = [const { MaybeUninit::uninit() }; LINES];
         let mut response = httparse::Response::new(&mut []);
         let config = ParserConfig::default();
@@ -242,23 +245,23 @@ impl<'a> Response<'a> {
         Ok(Response { status: Status(code), is_1_1, length, headers })
     }
 
-    /// Whether the connection may be used again.
+    /// Returns `true` if the connection may be used again.
     pub(in crate::net) fn keeps_alive(&self) -> bool {
         self.length != Length::UntilEnd && self.headers.keeps_alive(self.is_1_1)
     }
 }
 
-fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
+fn refusal_of(error: httparse::Error, head: &[u8]) -> HttpRefusal {
     let first_line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let version = first_line.split(|&byte| byte == b' ').nth(2).unwrap_or_default();
     match error {
         httparse::Error::TooManyHeaders => TOO_LARGE,
         httparse::Error::Version if version.starts_with(b"HTTP/") => {
-            Refusal::new(Status::VERSION, "This version of HTTP is not served. Use HTTP/1.1.")
+            HttpRefusal::new(Status::VERSION, "This version of HTTP is not served. Use HTTP/1.1.")
         }
-        httparse::Error::HeaderName | httparse::Error::HeaderValue => {
-            Refusal::malformed("The head is malformed: a header is not of the form Name: value.")
-        }
+        httparse::Error::HeaderName | httparse::Error::HeaderValue => HttpRefusal::malformed(
+            "The head is malformed: a header is not of the form Name: value.",
+        ),
         _ => NO_HTTP,
     }
 }

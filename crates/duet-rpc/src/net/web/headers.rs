@@ -3,7 +3,7 @@
 use std::str;
 
 use super::head::Length;
-use super::status::{Refusal, Status};
+use super::status::{HttpRefusal, Status};
 
 /// What the header lines of a head say, each as far as it matters here.
 #[derive(Clone, Copy, Default)]
@@ -29,18 +29,19 @@ pub(in crate::net) struct Headers<'a> {
     transfer_encoding: Option<&'a str>,
 }
 
-const TWICE: Refusal =
-    Refusal::malformed("The head is malformed: a header that may stand there once stands twice.");
-const NO_TEXT: Refusal = Refusal::malformed("The head is malformed: a header is no text.");
-const LENGTH: Refusal =
-    Refusal::malformed("The head is malformed: it does not give one length for the body.");
-const ENCODING: Refusal = Refusal::new(
+const TWICE: HttpRefusal = HttpRefusal::malformed(
+    "The head is malformed: a header that may stand there once stands twice.",
+);
+const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a header is no text.");
+const LENGTH: HttpRefusal =
+    HttpRefusal::malformed("The head is malformed: it does not give one length for the body.");
+const ENCODING: HttpRefusal = HttpRefusal::new(
     Status::NOT_IMPLEMENTED,
     "This transfer encoding is not served. Use Content-Length or chunked.",
 );
 
 impl<'a> Headers<'a> {
-    pub(super) fn read(lines: &[httparse::Header<'a>]) -> Result<Self, Refusal> {
+    pub(super) fn read(lines: &[httparse::Header<'a>]) -> Result<Self, HttpRefusal> {
         let mut headers = Headers::default();
         for line in lines {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
@@ -90,7 +91,7 @@ impl<'a> Headers<'a> {
     }
 
     /// The length of the body, if one is given.
-    pub(super) fn length(&self, is_1_1: bool) -> Result<Option<Length>, Refusal> {
+    pub(super) fn length(&self, is_1_1: bool) -> Result<Option<Length>, HttpRefusal> {
         match (self.content_length, self.transfer_encoding) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(LENGTH),
@@ -110,6 +111,6 @@ impl<'a> Headers<'a> {
     }
 }
 
-fn text<'a>(line: &httparse::Header<'a>) -> Result<&'a str, Refusal> {
+fn text<'a>(line: &httparse::Header<'a>) -> Result<&'a str, HttpRefusal> {
     str::from_utf8(line.value.trim_ascii()).map_err(|_| NO_TEXT)
 }

@@ -1,13 +1,13 @@
 //! The common part of WebSocket and HTTP: heads, bodies, the access policy, and refusals.
 //!
-//! Nothing here reads or writes. All of it takes bytes in any pieces, so that it is tested as rows
-//! of data. Only the handshakes of WebSockets have functions that do it on a socket.
+//! The parsers take bytes in any pieces, and neither read nor write, so they are tested as rows of data.
+//! Only the WebSocket handshakes in `upgrade` use a socket.
 
 // What only one of the two needs is not marked as such.
 #![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]
 
+mod access;
 mod body;
-mod gate;
 #[cfg(feature = "websocket")]
 mod handshake;
 mod head;
@@ -22,12 +22,12 @@ mod upgrade;
 use std::io;
 use std::time::Duration;
 
+pub use access::AccessPolicy;
 pub(super) use body::{Body, Flaw};
-pub use gate::Gate;
-pub(super) use head::{Expect, HeadReader, Length, Request, Response};
-pub(super) use response::{CONTINUE, JSON, Reply, final_response};
+pub(super) use head::{Expect, HeadReader, HttpRequest, Length, Response};
+pub(super) use response::{CONTINUE, JSON, OutgoingResponse, final_response};
 pub use status::Refused;
-pub(super) use status::{Refusal, Status};
+pub(super) use status::{HttpRefusal, Status};
 #[cfg(feature = "websocket")]
 pub(super) use upgrade::{Ask, Upgraded, ask_for_upgrade, upgrade};
 

@@ -1,6 +1,6 @@
-//! HTTP responses, as they are written.
+//! Writer of HTTP responses.
 
-use super::status::{Refusal, Status};
+use super::status::{HttpRefusal, Status};
 
 /// Tells a client which asks first that it may send the body.
 pub(in crate::net) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
@@ -9,19 +9,20 @@ pub(in crate::net) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 pub(in crate::net) const JSON: &str = "application/json";
 
 /// The whole response to a request that is not served, behind which the connection ends.
-pub(in crate::net) fn final_response(refusal: &Refusal) -> Vec<u8> {
-    Reply { closes: true, ..Reply::to_refusal(refusal) }.write_refusal(refusal, false)
+pub(in crate::net) fn final_response(refusal: &HttpRefusal) -> Vec<u8> {
+    OutgoingResponse { closes: true, ..OutgoingResponse::to_refusal(refusal) }
+        .write_refusal(refusal, false)
 }
 
 /// The head of a response, and what decides how it looks.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::net) struct Reply<'a> {
+pub(in crate::net) struct OutgoingResponse<'a> {
     pub(in crate::net) status: Status,
     /// Header lines of its own, with their line ends.
     pub(in crate::net) header: &'static str,
     /// The content type, if there is a body.
     pub(in crate::net) content_type: Option<&'static str>,
-    /// Whether the connection ends behind it.
+    /// `true` if the connection ends behind it.
     pub(in crate::net) closes: bool,
     /// Says so if the connection does not end: a client of HTTP/1.0 has to be told.
     pub(in crate::net) keeps: bool,
@@ -29,17 +30,21 @@ pub(in crate::net) struct Reply<'a> {
     pub(in crate::net) origin: Option<&'a str>,
 }
 
-impl<'a> Reply<'a> {
+impl<'a> OutgoingResponse<'a> {
     /// A response with no body, behind which the connection goes on.
     pub(in crate::net) fn new(status: Status) -> Self {
         let (header, content_type) = ("", None);
-        Reply { status, header, content_type, closes: false, keeps: false, origin: None }
+        OutgoingResponse { status, header, content_type, closes: false, keeps: false, origin: None }
     }
 
     /// The response to a request that is not served; its body is the refusal's text.
-    pub(in crate::net) fn to_refusal(refusal: &Refusal) -> Self {
+    pub(in crate::net) fn to_refusal(refusal: &HttpRefusal) -> Self {
         let content_type = Some("text/plain; charset=utf-8");
-        Reply { header: refusal.header, content_type, ..Reply::new(refusal.status) }
+        OutgoingResponse {
+            header: refusal.header,
+            content_type,
+            ..OutgoingResponse::new(refusal.status)
+        }
     }
 
     /// Writes the head of a response whose body has so many bytes.
@@ -74,7 +79,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The whole response to a request that is not served. The response to `HEAD` has no body.
-    pub(in crate::net) fn write_refusal(&self, refusal: &Refusal, is_head: bool) -> Vec<u8> {
+    pub(in crate::net) fn write_refusal(&self, refusal: &HttpRefusal, is_head: bool) -> Vec<u8> {
         let mut out = Vec::new();
         self.write_head(refusal.why.len() + 1, &mut out);
         if !is_head {

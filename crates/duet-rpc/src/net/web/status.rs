@@ -83,7 +83,7 @@ impl fmt::Display for Status {
 
 /// Why a request is not served. All of it is fixed text: nothing of the request stands in it (E1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::net) struct Refusal {
+pub(in crate::net) struct HttpRefusal {
     pub(in crate::net) status: Status,
     /// What is wrong and what to do, for the one who asked and for the log.
     pub(in crate::net) why: &'static str,
@@ -91,9 +91,9 @@ pub(in crate::net) struct Refusal {
     pub(in crate::net) header: &'static str,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(in crate::net) const fn new(status: Status, why: &'static str) -> Self {
-        Refusal { status, why, header: "" }
+        HttpRefusal { status, why, header: "" }
     }
 
     pub(in crate::net) const fn with_header(mut self, header: &'static str) -> Self {
@@ -102,44 +102,43 @@ impl Refusal {
     }
 
     pub(in crate::net) const fn malformed(why: &'static str) -> Self {
-        Refusal::new(Status::BAD_REQUEST, why)
+        HttpRefusal::new(Status::BAD_REQUEST, why)
     }
 
     /// Logs it. Nothing of the request stands there (G6).
     pub(in crate::net) fn log(&self) {
         static METER: LogLimiter = LogLimiter::new(20);
 
-        METER.log("requests were refused", || {
-            tracing::warn!(status = self.status.0, why = self.why, "a request was refused");
+        METER.log("requests refused", || {
+            tracing::warn!(status = self.status.0, why = self.why, "request refused");
         });
     }
 
     /// The request took too long to arrive.
-    pub(in crate::net) const LATE: Refusal =
-        Refusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
+    pub(in crate::net) const LATE: HttpRefusal =
+        HttpRefusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
 
     /// As many connections as there may be are open already.
-    pub(in crate::net) const BUSY: Refusal =
-        Refusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
+    pub(in crate::net) const BUSY: HttpRefusal =
+        HttpRefusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
 
     /// Another path than the one that is served.
-    pub(in crate::net) const NO_SUCH_PATH: Refusal = Refusal::new(
+    pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
         Status::NOT_FOUND,
         "Nothing is served under this path. Use the path that the server announces.",
     );
 }
 
-/// What a server answered to who wanted to connect to it, or to send it a message: a status of HTTP
-/// that means no.
+/// The HTTP status with which a server refused a connection or a message.
 ///
-/// It is the inner error of the [`io::Error`] that a transport fails with.
+/// It is the inner error of the [`io::Error`] of a failed transport.
 ///
 /// ```
 /// use duet_rpc::transport::Refused;
 ///
 /// let error = std::io::Error::from(Refused::new(503));
 /// assert_eq!(error.to_string(), "the server refused: 503 Service Unavailable");
-/// assert!(Refused::of(&error).is_some_and(Refused::is_temporary));
+/// assert!(Refused::from_error(&error).is_some_and(Refused::is_temporary));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -152,8 +151,8 @@ impl Refused {
         Refused { status }
     }
 
-    /// The refusal that is the cause of an error, if one is.
-    pub fn of(error: &io::Error) -> Option<&Refused> {
+    /// The refusal that caused an error, if there is one.
+    pub fn from_error(error: &io::Error) -> Option<&Refused> {
         error.get_ref()?.downcast_ref()
     }
 
@@ -162,7 +161,7 @@ impl Refused {
         self.status
     }
 
-    /// Whether to try the same again later makes sense.
+    /// Returns `true` if a later attempt may succeed.
     pub fn is_temporary(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
     }

@@ -1,13 +1,13 @@
-//! Heads, bodies, the gate and handshakes, as rows of data.
+//! Heads, bodies, the access policy and handshakes, as rows of data.
 
 use std::net::IpAddr;
 
+use super::access::AccessPolicy;
 use super::body::{Body, Flaw};
-use super::gate::Gate;
 use super::handshake::{accept, check_answer, request_of};
-use super::head::{Expect, HeadReader, Length, Request, Response};
-use super::response::Reply;
-use super::status::{Refusal, Refused, Status};
+use super::head::{Expect, HeadReader, HttpRequest, Length, Response};
+use super::response::OutgoingResponse;
+use super::status::{HttpRefusal, Refused, Status};
 use crate::remote::Identity;
 
 const LIMIT: usize = 8 * 1024;
@@ -23,7 +23,7 @@ fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
 }
 
 /// The head, and how many bytes it took; `None` if it is not whole.
-fn read_head(pieces: &[&[u8]], limit: usize) -> Result<Option<(Vec<u8>, usize)>, Refusal> {
+fn read_head(pieces: &[&[u8]], limit: usize) -> Result<Option<(Vec<u8>, usize)>, HttpRefusal> {
     let mut reader = HeadReader::new(limit);
     let mut before = 0;
     for piece in pieces {
@@ -42,7 +42,7 @@ fn status_of(bytes: &[u8]) -> Option<u16> {
     let mut outcomes = cuts(bytes).into_iter().map(|pieces| {
         let head = read_head(&pieces, LIMIT).map_err(|refusal| refusal.status.0)?;
         let (head, _) = head.expect("whole");
-        Request::read(&head).map(drop).map_err(|refusal| refusal.status.0)
+        HttpRequest::read(&head).map(drop).map_err(|refusal| refusal.status.0)
     });
     let first: Result<(), u16> = outcomes.next().expect("one way at least");
     assert!(outcomes.all(|outcome| outcome == first), "{:?}", String::from_utf8_lossy(bytes));
@@ -77,7 +77,7 @@ fn f3_a_head_is_refused_where_it_passes_the_limit() {
     let empty = "\r\n".repeat(LIMIT);
     assert_eq!(read_head(&[empty.as_bytes()], LIMIT).unwrap_err().status.0, 431);
     let many = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "a:\r\n".repeat(100));
-    assert_eq!(Request::read(many.as_bytes()).err().expect("too many").status.0, 431);
+    assert_eq!(HttpRequest::read(many.as_bytes()).err().expect("too many").status.0, 431);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn t2_doubtful_heads_are_refused() {
 fn t2_what_matters_of_a_request_is_read() {
     let bytes = b"POST /rpc?a=b HTTP/1.1\r\nhOST:  Localhost:80 \r\nORIGIN:http://a\r\n\
         content-length: 007\r\nExpect: 100-Continue\r\nconnection: x, Close\r\nX: \xff\r\n\r\n";
-    let request = Request::read(bytes).expect("good");
+    let request = HttpRequest::read(bytes).expect("good");
     assert_eq!((request.method, request.path, request.is_1_1), ("POST", "/rpc", true));
     assert_eq!(request.headers.host, Some("Localhost:80"));
     assert_eq!(request.headers.origin, Some("http://a"));
@@ -156,16 +156,16 @@ fn t2_what_matters_of_a_request_is_read() {
         ("POST / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n", None, "/", false),
     ];
     for (bytes, authority, path, keeps_alive) in rows {
-        let request = Request::read(bytes.as_bytes()).expect("good");
+        let request = HttpRequest::read(bytes.as_bytes()).expect("good");
         assert_eq!((request.authority, request.path), (authority, path), "{bytes:?}");
         assert_eq!(request.keeps_alive(), keeps_alive, "{bytes:?}");
         assert_eq!(request.length, None);
     }
     let huge = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n";
-    let huge = Request::read(huge.as_bytes()).expect("well-formed");
+    let huge = HttpRequest::read(huge.as_bytes()).expect("well-formed");
     assert_eq!(huge.length, Some(Length::Fixed(u64::MAX)));
     let expect = "POST / HTTP/1.1\r\nHost: x\r\nExpect: tea\r\n\r\n";
-    assert_eq!(Request::read(expect.as_bytes()).expect("good").expect(), Some(Expect::Unknown));
+    assert_eq!(HttpRequest::read(expect.as_bytes()).expect("good").expect(), Some(Expect::Unknown));
 }
 
 #[test]
@@ -309,18 +309,18 @@ fn t2_malformed_chunks_are_refused() {
     }
 }
 
-/// The status of the gate's refusal of a request with these headers, or 0.
-fn knock(gate: &Gate, headers: &str) -> u16 {
+/// The status of the refusal of a request with these headers, or 0.
+fn knock(access: &AccessPolicy, headers: &str) -> u16 {
     let head = format!("POST / HTTP/1.1\r\n{headers}\r\n");
-    let passed = Request::read(head.as_bytes()).and_then(|request| {
-        gate.check_origin(&request)?;
-        gate.check_token(&request)
+    let passed = HttpRequest::read(head.as_bytes()).and_then(|request| {
+        access.check_origin(&request)?;
+        access.check_token(&request)
     });
     passed.err().map_or(0, |refusal| refusal.status.0)
 }
 
-fn gate(bound: &str) -> Gate {
-    Gate::new(bound.parse::<IpAddr>().expect("an address"))
+fn access(bound: &str) -> AccessPolicy {
+    AccessPolicy::new(bound.parse::<IpAddr>().expect("an address"))
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn t3_only_requests_to_this_server_pass() {
     ];
     for bound in ["127.0.0.1", "::1"] {
         for (host, status) in rows {
-            assert_eq!(knock(&gate(bound), &format!("Host: {host}\r\n")), status, "{host}");
+            assert_eq!(knock(&access(bound), &format!("Host: {host}\r\n")), status, "{host}");
         }
     }
 }
@@ -378,30 +378,30 @@ fn t3_a_target_that_is_a_url_is_checked_like_host() {
         ("http:///", "localhost", false),
     ] {
         let head = format!("POST {url} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        let request = Request::read(head.as_bytes()).expect("good");
-        assert_eq!(gate("::1").check_origin(&request).is_ok(), passes, "{url} {host}");
+        let request = HttpRequest::read(head.as_bytes()).expect("good");
+        assert_eq!(access("::1").check_origin(&request).is_ok(), passes, "{url} {host}");
     }
     // A client of HTTP/1.0 need not name the server; no browser is one.
-    let old = Request::read(b"POST / HTTP/1.0\r\n\r\n").expect("good");
-    assert_eq!(gate("::1").check_origin(&old), Ok(()));
-    let page = Request::read(b"POST / HTTP/1.0\r\nOrigin: http://\r\n\r\n").expect("good");
-    assert!(gate("::1").check_origin(&page).is_err());
+    let old = HttpRequest::read(b"POST / HTTP/1.0\r\n\r\n").expect("good");
+    assert_eq!(access("::1").check_origin(&old), Ok(()));
+    let page = HttpRequest::read(b"POST / HTTP/1.0\r\nOrigin: http://\r\n\r\n").expect("good");
+    assert!(access("::1").check_origin(&page).is_err());
 }
 
 #[test]
 fn t3_beyond_loopback_any_address_and_the_names_that_were_allowed_pass() {
     for bound in ["0.0.0.0", "::", "192.168.0.1", "fd00::1"] {
-        let gate = gate(bound).allow_host("DevBox").allow_host("devbox.example:80");
+        let access = access(bound).allow_host("DevBox").allow_host("devbox.example:80");
         for host in
             ["localhost", "127.0.0.1", "10.0.0.1:80", "[fd00::2]", "devbox:8080", "Devbox.Example"]
         {
-            assert_eq!(knock(&gate, &format!("Host: {host}\r\n")), 0, "{bound} {host}");
+            assert_eq!(knock(&access, &format!("Host: {host}\r\n")), 0, "{bound} {host}");
         }
         for host in ["evil.example", "devbox.evil.example", "", "devbox."] {
-            assert_eq!(knock(&gate, &format!("Host: {host}\r\n")), 403, "{bound} {host}");
+            assert_eq!(knock(&access, &format!("Host: {host}\r\n")), 403, "{bound} {host}");
         }
     }
-    let allowed = gate("127.0.0.1").allow_host("10.0.0.1").allow_host("fd00::1").allow_host("");
+    let allowed = access("127.0.0.1").allow_host("10.0.0.1").allow_host("fd00::1").allow_host("");
     for (host, status) in [("10.0.0.1", 0), ("[fd00::1]", 0), ("10.0.0.2", 403), ("", 403)] {
         assert_eq!(knock(&allowed, &format!("Host: {host}\r\n")), status, "{host}");
     }
@@ -409,7 +409,7 @@ fn t3_beyond_loopback_any_address_and_the_names_that_were_allowed_pass() {
 
 #[test]
 fn t3_only_pages_of_this_server_and_of_allowed_origins_pass() {
-    let gate = gate("127.0.0.1")
+    let access = access("127.0.0.1")
         .allow_origin("https://Editor.example/")
         .allow_origin("vscode-webview://abc")
         .allow_origin("null");
@@ -435,14 +435,14 @@ fn t3_only_pages_of_this_server_and_of_allowed_origins_pass() {
     ];
     for (origin, status) in rows {
         let headers = format!("Host: localhost:8080\r\nOrigin: {origin}\r\n");
-        assert_eq!(knock(&gate, &headers), status, "{origin}");
+        assert_eq!(knock(&access, &headers), status, "{origin}");
     }
-    assert_eq!(knock(&gate, "Host: localhost:8080\r\n"), 0, "no page");
+    assert_eq!(knock(&access, "Host: localhost:8080\r\n"), 0, "no page");
 }
 
 #[test]
-fn t3_only_who_bears_the_token_passes() {
-    let guarded = gate("127.0.0.1").token("s3cret");
+fn t3_only_requests_with_a_token_pass() {
+    let guarded = access("127.0.0.1").token("s3cret");
     let rows = [
         ("Authorization: Bearer s3cret\r\n", 0),
         ("authorization: bearer   s3cret  \r\n", 0),
@@ -464,14 +464,14 @@ fn t3_only_who_bears_the_token_passes() {
     }
     // The server is checked before the token, so that a page learns nothing of it.
     assert_eq!(knock(&guarded, "Host: evil.example\r\nAuthorization: Bearer x\r\n"), 403);
-    let empty = gate("127.0.0.1").token("");
+    let empty = access("127.0.0.1").token("");
     assert_eq!(knock(&empty, "Host: localhost\r\nAuthorization: Bearer \r\n"), 401);
     assert!(!format!("{guarded:?}").contains("s3cret"));
 }
 
 #[test]
 fn t3_each_token_has_the_name_that_it_was_given() {
-    let both = || gate("127.0.0.1").named_token("ada", "s3cret").named_token("bob", "0ther");
+    let both = || access("127.0.0.1").named_token("ada", "s3cret").named_token("bob", "0ther");
     let twice = both().named_token("eve", "s3cret").named_token("nobody", "");
     let (ada, bob) = (Ok(Some("ada")), Ok(Some("bob")));
     let rows = [
@@ -484,23 +484,23 @@ fn t3_each_token_has_the_name_that_it_was_given() {
         (both().token("unnamed"), "unnamed", Ok(None)),
         (both().token("unnamed"), "0ther", bob),
         (both().token("first").token("second"), "first", Err(401)),
-        (gate("127.0.0.1"), "anything", Ok(None)),
+        (access("127.0.0.1"), "anything", Ok(None)),
     ];
-    for (gate, token, expected) in rows {
+    for (access, token, expected) in rows {
         let head =
             format!("POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
-        let request = Request::read(head.as_bytes()).expect("well-formed");
-        let passed = gate.check_token(&request).map_err(|refusal| refusal.status.0);
+        let request = HttpRequest::read(head.as_bytes()).expect("well-formed");
+        let passed = access.check_token(&request).map_err(|refusal| refusal.status.0);
         let name = passed.as_ref().map(|it| it.as_deref().and_then(Identity::token_name));
-        assert_eq!(name.map_err(|status| *status), expected, "{gate:?} {token}");
+        assert_eq!(name.map_err(|status| *status), expected, "{access:?} {token}");
     }
 }
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-fn upgrade(line: &str, headers: &str) -> Result<String, Refusal> {
+fn upgrade(line: &str, headers: &str) -> Result<String, HttpRefusal> {
     let head = format!("{line}\r\nHost: localhost\r\n{headers}\r\n");
-    let request = Request::read(head.as_bytes())?;
+    let request = HttpRequest::read(head.as_bytes())?;
     accept(&request).map(|bytes| String::from_utf8(bytes).expect("text"))
 }
 
@@ -545,10 +545,10 @@ fn t2_a_websocket_begins_as_its_specification_says() {
 fn t2_both_ends_of_a_handshake_agree() {
     let nonce = *b"the sample nonce";
     let request = request_of("localhost:80", "/rpc", "Authorization: Bearer t0ken\r\n", nonce);
-    let request = Request::read(&request).expect("well-formed");
+    let request = HttpRequest::read(&request).expect("well-formed");
     assert_eq!((request.method, request.path), ("GET", "/rpc"));
     assert_eq!(request.headers.key, Some(KEY));
-    assert_eq!(gate("127.0.0.1").token("t0ken").check_token(&request), Ok(None));
+    assert_eq!(access("127.0.0.1").token("t0ken").check_token(&request), Ok(None));
     let answer = String::from_utf8(accept(&request).expect("taken")).expect("text");
     let check = |answer: &str| check_answer(&Response::read(answer.as_bytes())?, nonce);
     check(&answer).expect("it is the right one");
@@ -586,15 +586,15 @@ fn t2_a_refusal_names_its_status_and_whether_to_try_again() {
         };
         let error = check_answer(&response, [0; 16]).expect_err("refused");
         assert_eq!(error.to_string(), text);
-        let refused = Refused::of(&error).expect("it is the cause");
+        let refused = Refused::from_error(&error).expect("it is the cause");
         assert_eq!(refused.is_temporary(), is_temporary, "{status}");
     }
 }
 
 #[test]
 fn e1_responses_are_written_as_they_are_read() {
-    let refusal = Refusal::NO_SUCH_PATH.with_header("Allow: POST\r\n");
-    let mut reply = Reply::to_refusal(&refusal);
+    let refusal = HttpRefusal::NO_SUCH_PATH.with_header("Allow: POST\r\n");
+    let mut reply = OutgoingResponse::to_refusal(&refusal);
     reply.closes = true;
     reply.origin = Some("https://a.example");
     let bytes = reply.write_refusal(&refusal, false);
@@ -609,6 +609,7 @@ fn e1_responses_are_written_as_they_are_read() {
     assert_eq!(head_only, format!("{head}\r\n\r\n"));
 
     let mut out = Vec::new();
-    Reply { keeps: true, ..Reply::new(Status::NO_CONTENT) }.write_head(0, &mut out);
+    OutgoingResponse { keeps: true, ..OutgoingResponse::new(Status::NO_CONTENT) }
+        .write_head(0, &mut out);
     assert_eq!(out, b"HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
 }

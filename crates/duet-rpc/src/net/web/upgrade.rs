@@ -1,4 +1,4 @@
-//! Handshakes on sockets: reads the one head, and writes the one answer.
+//! WebSocket handshakes on sockets: reads one head, and writes one answer.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::access::AccessPolicy;
 use super::authorization;
-use super::gate::Gate;
 use super::handshake;
-use super::head::{HeadReader, Request, Response};
+use super::head::{HeadReader, HttpRequest, Response};
 use super::response::final_response;
-use super::status::Refusal;
+use super::status::HttpRefusal;
 use crate::net::Socket;
 use crate::remote::Identity;
 
@@ -21,16 +21,19 @@ use crate::remote::Identity;
 /// connection is closed.
 pub(in crate::net) async fn upgrade(
     mut socket: Socket,
-    gate: &Gate,
+    access: &AccessPolicy,
     path: &str,
     header_bytes: usize,
     patience: Duration,
 ) -> io::Result<Upgraded> {
     let patience = Some(patience);
-    let judge = |head: &[u8]| Request::read(head).and_then(|request| admit(&request, gate, path));
+    let judge =
+        |head: &[u8]| HttpRequest::read(head).and_then(|request| admit(&request, access, path));
     let reading = within(patience, read_head(&mut socket, header_bytes, judge));
     let (answer, rest) = match reading.await {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => (Err(Refusal::LATE), Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            (Err(HttpRefusal::LATE), Vec::new())
+        }
         outcome => outcome?,
     };
     match answer {
@@ -78,7 +81,7 @@ pub(in crate::net) async fn ask_for_upgrade(
     let (answer, rest) = within(patience, exchange).await?;
     match answer {
         Ok(checked) => checked.map(|()| (socket, rest)),
-        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the server sends no HTTP")),
+        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP")),
     }
 }
 
@@ -95,14 +98,14 @@ pub(in crate::net) struct Ask<'a> {
 
 /// Checks all that can be wrong with a request for a WebSocket, and answers it.
 fn admit(
-    request: &Request<'_>,
-    gate: &Gate,
+    request: &HttpRequest<'_>,
+    access: &AccessPolicy,
     path: &str,
-) -> Result<(Vec<u8>, Option<Arc<Identity>>), Refusal> {
-    gate.check_origin(request)?;
-    let identity = gate.check_token(request)?;
+) -> Result<(Vec<u8>, Option<Arc<Identity>>), HttpRefusal> {
+    access.check_origin(request)?;
+    let identity = access.check_token(request)?;
     if request.path != path {
-        return Err(Refusal::NO_SUCH_PATH);
+        return Err(HttpRefusal::NO_SUCH_PATH);
     }
     Ok((handshake::accept(request)?, identity))
 }
@@ -111,8 +114,8 @@ fn admit(
 async fn read_head<T>(
     socket: &mut Socket,
     header_bytes: usize,
-    read: impl Fn(&[u8]) -> Result<T, Refusal>,
-) -> io::Result<(Result<T, Refusal>, Vec<u8>)> {
+    read: impl Fn(&[u8]) -> Result<T, HttpRefusal>,
+) -> io::Result<(Result<T, HttpRefusal>, Vec<u8>)> {
     let mut reader = HeadReader::new(header_bytes);
     poll_fn(|cx| {
         loop {

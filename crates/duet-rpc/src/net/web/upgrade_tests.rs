@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::super::status::Refused;
 use super::{Ask, ask_for_upgrade, upgrade};
-use crate::net::{Gate, Socket};
+use crate::net::{AccessPolicy, Socket};
 
 const LIMIT: usize = 8 * 1024;
 const SHORT: Duration = Duration::from_millis(50);
@@ -28,9 +28,9 @@ fn ask(token: Option<&str>) -> Ask<'_> {
 /// What a client hears that says this and then closes its end, and what the server makes of it.
 async fn say(bytes: &str, patience: Duration) -> (String, io::Result<Vec<u8>>) {
     let (server, mut client) = pair().await;
-    let gate = Gate::default().token("s3cret");
+    let access = AccessPolicy::default().token("s3cret");
     let serving = tokio::spawn(async move {
-        let outcome = upgrade(server, &gate, "/rpc", LIMIT, patience).await;
+        let outcome = upgrade(server, &access, "/rpc", LIMIT, patience).await;
         outcome.map(|upgraded| upgraded.rest)
     });
     client.write_all(bytes.as_bytes()).await.expect("it is sent");
@@ -55,7 +55,7 @@ async fn t2_a_connection_becomes_a_websocket_and_nothing_behind_the_head_is_lost
 }
 
 #[tokio::test]
-async fn t3_who_may_not_have_a_websocket_is_told_why() {
+async fn t3_a_refused_websocket_gets_the_reason() {
     let long = format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(LIMIT));
     let rows = [
         (GOOD.replace("localhost", "evil.example"), 403),
@@ -104,14 +104,14 @@ async fn hear(bytes: &str, ends: bool) -> io::Result<Vec<u8>> {
 async fn t2_both_ends_agree_over_a_socket() {
     for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
         let (server, client) = pair().await;
-        let (gate, ask) = (Gate::default().token("s3cret"), ask(token));
+        let (access, ask) = (AccessPolicy::default().token("s3cret"), ask(token));
         let (taken, asked) = tokio::join!(
-            upgrade(server, &gate, "/rpc", LIMIT, LONG),
+            upgrade(server, &access, "/rpc", LIMIT, LONG),
             ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, Some(LONG))
         );
         assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));
         if let Err(error) = asked {
-            assert_eq!(Refused::of(&error).map(Refused::status), Some(401));
+            assert_eq!(Refused::from_error(&error).map(Refused::status), Some(401));
         }
     }
 }
@@ -122,7 +122,7 @@ async fn f3_hostile_servers_are_found_out() {
         ("HTTP/1.1 503 Busy\r\n\r\n", "the server refused: 503 Service Unavailable"),
         ("HTTP/1.1 200 OK\r\n\r\n", "the server refused: 200 OK"),
         ("HTTP/1.1 101 Ok\r\n\r\n", "the server does not speak WebSocket"),
-        ("SSH-2.0-OpenSSH_9.6\r\n\r\n", "the server sends no HTTP"),
+        ("SSH-2.0-OpenSSH_9.6\r\n\r\n", "the server does not speak HTTP"),
         ("HTTP/1.1", "unexpected end of file"),
     ];
     for (said, why) in rows {
@@ -130,7 +130,7 @@ async fn f3_hostile_servers_are_found_out() {
         assert_eq!(error.to_string(), why, "{said}");
     }
     let error = hear(&"H".repeat(100_000), false).await.expect_err("endless");
-    assert_eq!(error.to_string(), "the server sends no HTTP");
+    assert_eq!(error.to_string(), "the server does not speak HTTP");
     let error = hear("HTTP/1.1 101", false).await.expect_err("it is late");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     let (client, _server) = pair().await;

@@ -8,39 +8,39 @@ use duet_rpc_proto::frame::{Partial, ReadTimer};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-/// Knows what is due while nothing comes. It stands still while nothing is read, and costs nothing
-/// but a look at the time as long as something comes.
-pub(super) struct Clock {
-    /// How long a message may take, and how long this one has.
+/// The timers of a WebSocket: read timeout and keep-alive. They stop while nothing is read, and cost only
+/// a look at the time while bytes come.
+pub(super) struct WebSocketClock {
+    /// The time that a message may take, and the timer of the current one.
     read_timeout: Option<Duration>,
     timer: ReadTimer,
     keep_alive: Option<Duration>,
-    /// Since when nothing was heard; `None` if something was, since the last look at the time.
+    /// The start of the silence; `None` if something has come since the last check.
     silent_since: Option<Instant>,
     asked_at: Option<Instant>,
-    /// When what seems to be late is late.
+    /// The time at which a message or remote that seems late is late.
     last_look: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// What the time has come for.
+/// The action that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
-    /// To ask the remote for a sign of life.
+    /// Ping the remote.
     Ping,
-    /// To give up on a message.
+    /// Give up on a message.
     Late,
-    /// To give up on the remote.
+    /// Give up on the remote.
     Gone,
 }
 
-/// How long the runtime has to find out whether something has come after all: the process may have
-/// been stopped, or a handler have held the thread.
+/// The time that the runtime has to find bytes that have come after all: the process may have been
+/// stopped, or a handler may have held the thread.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
-impl Clock {
+impl WebSocketClock {
     pub(super) fn new(read_timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
-        Clock {
+        WebSocketClock {
             read_timeout,
             timer: ReadTimer::new(read_timeout),
             keep_alive,
@@ -63,20 +63,20 @@ impl Clock {
         self.keep_alive.map(|keep_alive| keep_alive.as_millis() as u64)
     }
 
-    /// Something came.
+    /// Notes that something has come.
     pub(super) fn hear(&mut self) {
         self.silent_since = None;
         self.asked_at = None;
         self.last_look = None;
     }
 
-    /// Nothing is read until the next [`poll`](Clock::poll), so nothing can be heard.
+    /// Stops the timers until the next [`poll`](WebSocketClock::poll), because nothing is read.
     pub(super) fn pause(&mut self) {
         self.timer.pause(now());
         self.hear();
     }
 
-    /// Waits for what is due next, while nothing comes and this is being received.
+    /// Waits for the next action, while nothing comes and this message is being received.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, partial: Option<Partial>) -> Poll<Due> {
         loop {
             let now = now();
@@ -98,7 +98,7 @@ impl Clock {
             }
             let at = tokio::time::Instant::from_std(self.last_look.unwrap_or(at));
             let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-            // One that rings early does no harm; to set it anew for each message would.
+            // A timer that fires early does no harm; setting it again for each message would.
             if sleep.deadline() > at || sleep.is_elapsed() {
                 sleep.as_mut().reset(at);
             }
@@ -108,7 +108,7 @@ impl Clock {
         }
     }
 
-    /// When the remote is to be asked for a sign of life, or is gone.
+    /// The time of the next ping, or of the end of the connection.
     fn next_sign(&mut self, now: Instant) -> Option<(Instant, Due)> {
         let keep_alive = self.keep_alive?;
         let (since, due) = match self.asked_at {
@@ -118,14 +118,14 @@ impl Clock {
         Some((since.checked_add(keep_alive)?, due))
     }
 
-    /// Whether the time is over, and the runtime has looked since whether something came. One that has
-    /// let others run first has not looked.
+    /// Returns `true` if the time is over and the runtime has looked for bytes since. A runtime without
+    /// budget has not looked.
     fn is_over(&mut self, now: Instant) -> bool {
         *self.last_look.get_or_insert(now + LAST_LOOK) <= now && coop::has_budget_remaining()
     }
 }
 
-/// The time, as tokio has it: tests can stop it.
+/// The time, by tokio's clock, which tests can stop.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

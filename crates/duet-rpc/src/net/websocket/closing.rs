@@ -11,38 +11,38 @@ use tokio::time::Sleep;
 use crate::net::Socket;
 use crate::random;
 
-/// How long a remote that takes nothing may go on so, before it is not told.
+/// The time after which a remote that reads nothing gets no close frame.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What a close frame says.
+/// The contents of a close frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LastStderr {
-    /// `None` answers a remote that gave none.
+pub(super) struct CloseFrame {
+    /// `None` answers a close frame without a code.
     pub(super) code: Option<u16>,
     pub(super) reason: &'static str,
 }
 
-/// Tells the remote that it is over, and waits a little until it has heard it.
+/// Sends the close frame, and waits a moment for the remote to read it.
 pub(super) struct Closing {
     frame: Vec<u8>,
     sent: usize,
-    /// Whether the remote may still be sending what was refused.
+    /// `true` if the remote may still be sending a message that was refused.
     is_refusal: bool,
     patience: Pin<Box<Sleep>>,
 }
 
 impl Closing {
-    pub(super) fn new(role: Role, words: Option<LastStderr>) -> Self {
+    pub(super) fn new(role: Role, close: Option<CloseFrame>) -> Self {
         let mut frame = Vec::new();
-        if let Some(words) = words {
-            let control = match words.code {
-                Some(code) => Control::close(code, words.reason),
+        if let Some(close) = close {
+            let control = match close.code {
+                Some(code) => Control::close(code, close.reason),
                 None => Control::new(b""),
             };
             let mut writer = WsFrameWriter::new(role, random::seed());
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
-        let is_refusal = words.is_some_and(|words| !words.reason.is_empty());
+        let is_refusal = close.is_some_and(|close| !close.reason.is_empty());
         Closing { frame, sent: 0, is_refusal, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
     }
 
@@ -52,7 +52,7 @@ impl Closing {
         {
             match socket.poll_write(cx, rest) {
                 Poll::Ready(Ok(count)) => self.sent += count,
-                // Whether the other end is still there to hear it makes no difference now.
+                // The connection ends whether or not the frame arrives.
                 Poll::Ready(Err(_)) => self.frame.clear(),
                 Poll::Pending => {
                     ready!(self.patience.as_mut().poll(cx));
@@ -62,12 +62,12 @@ impl Closing {
         }
         match self.is_refusal {
             true => socket.poll_linger(cx),
-            false => socket.poll_farewell(cx),
+            false => socket.poll_shutdown(cx),
         }
     }
 }
 
-/// The error that a remote closed with this code. Its own words are not shown: they may be anything.
+/// The error for a close with this code. The remote's own reason is not shown: it may be anything.
 pub(super) fn closed_with(code: u16) -> io::Error {
     let meaning = match code {
         close_code::PROTOCOL_ERROR => " (what it got is not WebSocket)",
@@ -80,7 +80,7 @@ pub(super) fn closed_with(code: u16) -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, what)
 }
 
-/// The error that what came cannot be read.
+/// The error for bytes that cannot be read.
 pub(super) fn failed(problem: Problem, limit: usize) -> io::Error {
     let what = match problem {
         Problem::TooLarge(bytes) => {

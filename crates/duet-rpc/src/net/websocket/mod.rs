@@ -16,20 +16,19 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::ws::{Control, ControlKind, Problem, Role, close_code};
 
-use self::clock::{Clock, Due};
-use self::closing::{Closing, LastStderr};
-use self::reader::{End, Reader};
+use self::clock::{Due, WebSocketClock};
+use self::closing::{CloseFrame, Closing};
+use self::reader::{FrameReader, WebSocketEnd};
 use super::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// A WebSocket on a connected socket whose two ends have agreed on it: one JSON-RPC message in each
-/// of its messages.
+/// A WebSocket on a connected socket, after the handshake: one JSON-RPC message in each of its messages.
 ///
-/// Text and binary messages are received alike, and text is sent. Pings are answered. A remote that
-/// was not heard of for a while is asked for a sign of life; if it gives none, the connection is over.
-/// A message that is larger than the profile's limit, or takes longer than its
-/// [`read_timeout`](Profile::read_timeout), ends the connection too, because there is no way to skip the
-/// rest of it. So does a text message that is not UTF-8. Messages before it are answered.
+/// It receives text and binary messages alike, and sends text. It answers pings. It pings a remote that
+/// is silent for a while, and ends the connection if no sign of life follows. A message over the
+/// profile's limit, or one that takes longer than its [`read_timeout`](Profile::read_timeout), ends the
+/// connection too, because there is no way to skip the rest of it. So does a text message that is not
+/// UTF-8. Messages before it are answered.
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
@@ -37,7 +36,7 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 /// use duet_rpc::{Peer, Profile, Router, transport::{Socket, WebSocket}};
 ///
 /// let socket = Socket::tcp(tokio::net::TcpStream::connect("127.0.0.1:4000").await?);
-/// // Here both ends agree on it, and what has been read beyond that is handed over.
+/// // The handshake happens here. `behind` holds the bytes that were read after it.
 /// let (profile, behind) = (Profile::agent(), Vec::new());
 /// let transport = WebSocket::new(socket, Role::Client, &profile, behind);
 /// let server = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
@@ -48,79 +47,79 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 pub struct WebSocket {
     socket: Socket,
     role: Role,
-    /// What was read together with the handshake and stands behind it.
+    /// Bytes that were read with the handshake and follow it.
     leftover: Vec<u8>,
-    reader: Reader,
-    clock: Clock,
+    reader: FrameReader,
+    clock: WebSocketClock,
     wants_ping: bool,
-    /// Where the last control frame ends, counted in bytes that have left since the beginning.
+    /// The end of the last control frame, as a count of sent bytes.
     control_end: u64,
-    /// Whether a part of what waits has left, and the remote may be in the middle of a frame.
+    /// `true` if a part of the outbox has left, so that the remote may be in the middle of a frame.
     is_midway: bool,
     has_ended: bool,
-    final_response: Option<LastStderr>,
-    /// Set by a server before it closes its connections because it stops.
+    close_frame: Option<CloseFrame>,
+    /// Set by a server that stops, before it closes its connections.
     going_away: Option<Arc<AtomicBool>>,
     closing: Option<Box<Closing>>,
 }
 
-/// How long nothing may be heard of the remote before it is asked, and then before it is gone.
+/// The silence after which the remote is pinged, and then the time that it has to answer.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 impl WebSocket {
-    /// One end of a connection. `leftover` is what was read together with the handshake and stands
-    /// behind it.
+    /// One end of a connection. `leftover` holds the bytes that were read with the handshake and follow
+    /// it.
     pub fn new(socket: Socket, role: Role, profile: &Profile, leftover: Vec<u8>) -> Self {
         WebSocket {
             socket,
             role,
             leftover,
-            reader: Reader::new(role, profile.limits.message_bytes),
-            clock: Clock::new(profile.read_timeout, Some(KEEP_ALIVE)),
+            reader: FrameReader::new(role, profile.limits.message_bytes),
+            clock: WebSocketClock::new(profile.read_timeout, Some(KEEP_ALIVE)),
             wants_ping: false,
             control_end: 0,
             is_midway: false,
             has_ended: false,
-            final_response: None,
+            close_frame: None,
             going_away: None,
             closing: None,
         }
     }
 
-    /// After so long without a sign of the remote it is asked for one, and after as long again without
-    /// an answer it is gone; 30 seconds if nothing is said. `None` turns it off.
+    /// Pings a remote that was silent for this long, and ends the connection if it is silent for as long
+    /// again. Default: 30 seconds. `None` turns it off.
     #[must_use]
     pub fn keep_alive(mut self, keep_alive: Option<Duration>) -> Self {
         self.clock.set_keep_alive(keep_alive);
         self
     }
 
-    /// While this is set, the remote is told at the end that the program goes away.
+    /// While this flag is set, a close tells the remote that the program goes away.
     #[must_use]
     pub fn going_away(mut self, going_away: Arc<AtomicBool>) -> Self {
         self.going_away = Some(going_away);
         self
     }
 
-    /// Nothing more is received, and this is why. What came of an unfinished message is dropped.
-    fn end(&mut self, end: End, inbox: &mut Inbox) -> io::Result<Received> {
-        self.final_response = match end {
-            End::Lost => {
-                tracing::debug!("the connection ended without a word");
+    /// Ends receiving, with the reason. An unfinished message is dropped.
+    fn end(&mut self, end: WebSocketEnd, inbox: &mut Inbox) -> io::Result<Received> {
+        self.close_frame = match end {
+            WebSocketEnd::Lost => {
+                tracing::debug!("connection ended without a close frame");
                 None
             }
-            End::Closed(code) => {
+            WebSocketEnd::Closed(code) => {
                 if let Some(code) = code
                     && !matches!(code, close_code::NORMAL | close_code::GOING_AWAY)
                 {
                     inbox.note_end(closing::closed_with(code))?;
                 }
-                Some(LastStderr { code, reason: "" })
+                Some(CloseFrame { code, reason: "" })
             }
-            End::Failed(problem) => {
+            WebSocketEnd::Failed(problem) => {
                 self.log_problem(problem);
                 inbox.note_end(closing::failed(problem, self.reader.limit()))?;
-                Some(LastStderr { code: Some(problem.code()), reason: problem.reason() })
+                Some(CloseFrame { code: Some(problem.code()), reason: problem.reason() })
             }
         };
         self.finish(inbox)
@@ -132,25 +131,25 @@ impl WebSocket {
         Ok(Received::Eof)
     }
 
-    /// Says what is wrong with what came, and nothing of what it was (G6).
+    /// Logs the problem with the received bytes, and nothing of their contents (G6).
     fn log_problem(&self, problem: Problem) {
         match problem {
             Problem::TooLarge(bytes) => {
                 let limit = self.reader.limit();
-                tracing::warn!(bytes, limit, "a message is too large, and ends the connection");
+                tracing::warn!(bytes, limit, "connection closed: message too large");
             }
             Problem::Protocol(_) | Problem::NotUtf8 => {
                 let (problem, code) = (problem.reason(), problem.code());
-                tracing::warn!(problem, code, "a fault in frames, which ends the connection");
+                tracing::warn!(problem, code, "connection closed: invalid WebSocket frame");
             }
         }
     }
 
-    /// Looks at the time, as nothing has come.
+    /// Checks the time, because nothing has come.
     fn poll_time(&mut self, cx: &mut Context<'_>, inbox: &mut Inbox) -> Poll<io::Result<Received>> {
         let partial = self.reader.partial(inbox);
         let reason = match ready!(self.clock.poll(cx, partial)) {
-            // What is received is nothing, and what follows is a look at what there is to send.
+            // Nothing was received, but `poll_send` follows, and sends the ping.
             Due::Ping => {
                 self.wants_ping = true;
                 return Poll::Ready(Ok(Received::Drained));
@@ -158,27 +157,23 @@ impl WebSocket {
             Due::Late => {
                 let received = inbox.unfinished();
                 let after_ms = self.clock.read_timeout_ms();
-                tracing::warn!(
-                    received,
-                    after_ms,
-                    "a message took too long, and ends the connection"
-                );
+                tracing::warn!(received, after_ms, "connection closed: message took too long");
                 "message took too long"
             }
             Due::Gone => {
                 let after_ms = self.clock.keep_alive_ms();
-                tracing::warn!(after_ms, "the remote is gone");
+                tracing::warn!(after_ms, "connection closed: no sign of life from the remote");
                 "no sign of life"
             }
         };
         inbox.note_end(io::Error::new(io::ErrorKind::TimedOut, reason))?;
-        self.final_response = Some(LastStderr { code: Some(close_code::POLICY), reason });
+        self.close_frame = Some(CloseFrame { code: Some(close_code::POLICY), reason });
         Poll::Ready(self.finish(inbox))
     }
 
-    /// Adds a pong and a ping that are due behind all that waits. The next ones wait until these have
-    /// left, so that a remote which asks and does not read costs two frames: only the last ping has
-    /// to be answered.
+    /// Adds a pong and a ping that are due behind everything that waits. The next ones wait until these
+    /// have left, so a remote that pings and does not read costs two frames: only the last ping needs an
+    /// answer.
     fn append_controls(&mut self, outbox: &mut Outbox) {
         if outbox.sent() < self.control_end {
             return;
@@ -196,7 +191,7 @@ impl WebSocket {
         }
     }
 
-    /// What the remote is told at the end, unless it cannot be told any more.
+    /// The close frame for the remote, unless it cannot be sent any more.
     fn begin_closing(&mut self) -> Closing {
         let is_going_away =
             self.going_away.as_ref().is_some_and(|going_away| going_away.load(Ordering::Relaxed));
@@ -204,10 +199,9 @@ impl WebSocket {
             true => close_code::GOING_AWAY,
             false => close_code::NORMAL,
         };
-        let words =
-            self.final_response.take().unwrap_or(LastStderr { code: Some(code), reason: "" });
-        // In the middle of a frame it would be taken for a part of that.
-        Closing::new(self.role, Some(words).filter(|_| !self.is_midway))
+        let frame = self.close_frame.take().unwrap_or(CloseFrame { code: Some(code), reason: "" });
+        // In the middle of a frame, the remote would take it for a part of that frame.
+        Closing::new(self.role, Some(frame).filter(|_| !self.is_midway))
     }
 }
 
@@ -250,7 +244,7 @@ impl Transport for WebSocket {
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // Nothing is read, so nothing can be late.
+        // Nothing is read, so no message can be late.
         self.clock.pause();
         self.socket.poll_remote_closed(cx)
     }

@@ -9,39 +9,43 @@ use duet_rpc_proto::ws::{Control, Problem, Role, WsDecoder, WsEvent};
 use crate::transport::Inbox;
 
 /// Takes messages out of frames, straight into the inbox.
-pub(super) struct Reader {
+pub(super) struct FrameReader {
     decoder: WsDecoder,
     limit: usize,
-    /// Tells one message from the next.
+    /// Distinguishes one message from the next.
     serial: u64,
-    /// What the last ping carried, until it is answered. Few connections ever have one.
+    /// The payload of the last ping, until it is answered. Few connections ever have one.
     pong: Option<Box<Control>>,
 }
 
-/// Why nothing more comes.
-pub(super) enum End {
-    /// The remote said so, with this code.
+/// The reason why nothing more comes.
+pub(super) enum WebSocketEnd {
+    /// The remote closed, with this code.
     Closed(Option<u16>),
-    /// The socket has ended and the remote had not said so.
+    /// The socket ended without a close frame.
     Lost,
     /// The rest cannot be read.
     Failed(Problem),
 }
 
-impl Reader {
+impl FrameReader {
     pub(super) fn new(role: Role, limit: usize) -> Self {
-        Reader { decoder: WsDecoder::new(role, limit), limit, serial: 0, pong: None }
+        FrameReader { decoder: WsDecoder::new(role, limit), limit, serial: 0, pong: None }
     }
 
-    /// How many bytes a message may have.
+    /// The largest size of a message, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Takes what has come; no bytes are the end. What stands behind an end is dropped.
-    pub(super) fn take(&mut self, bytes: &[u8], inbox: &mut Inbox) -> io::Result<Option<End>> {
+    /// Takes received bytes; an empty slice is the end. Bytes after an end are dropped.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        inbox: &mut Inbox,
+    ) -> io::Result<Option<WebSocketEnd>> {
         if bytes.is_empty() {
-            return Ok(Some(End::Lost));
+            return Ok(Some(WebSocketEnd::Lost));
         }
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -51,8 +55,8 @@ impl Reader {
                 None | Some(WsEvent::Pong) => {}
                 Some(WsEvent::Message) => inbox.end_message()?,
                 Some(WsEvent::Ping) => self.note_ping(),
-                Some(WsEvent::Close(code)) => return Ok(Some(End::Closed(code))),
-                Some(WsEvent::Failed(problem)) => return Ok(Some(End::Failed(problem))),
+                Some(WsEvent::Close(code)) => return Ok(Some(WebSocketEnd::Closed(code))),
+                Some(WsEvent::Failed(problem)) => return Ok(Some(WebSocketEnd::Failed(problem))),
             }
             if event.is_some() && !self.decoder.is_inside() {
                 self.serial += 1;
@@ -61,13 +65,13 @@ impl Reader {
         Ok(None)
     }
 
-    /// The message, or the frame, of which a part has come.
+    /// The message or frame of which a part has come.
     pub(super) fn partial(&self, inbox: &Inbox) -> Option<Partial> {
         let partial = Partial { received: inbox.unfinished(), expected: None, serial: self.serial };
         self.decoder.is_inside().then_some(partial)
     }
 
-    /// What a pong has to carry, if one is due.
+    /// The payload of the pong that is due, if one is.
     pub(super) fn take_pong(&mut self) -> Option<Box<Control>> {
         self.pong.take()
     }
@@ -81,7 +85,7 @@ impl Reader {
     }
 }
 
-impl fmt::Debug for Reader {
+impl fmt::Debug for FrameReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.decoder.fmt(f)
     }

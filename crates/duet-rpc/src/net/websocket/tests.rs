@@ -15,7 +15,7 @@ use tokio::time::advance;
 
 use super::*;
 
-/// One end, polled by hand, and what is at the other.
+/// One end, polled by hand, and the remote at the other.
 struct Hand {
     transport: WebSocket,
     inbox: Inbox,
@@ -23,7 +23,7 @@ struct Hand {
     remote: UnixStream,
     writer: WsFrameWriter,
     decoder: WsDecoder,
-    /// What the remote has received of a message that is not whole.
+    /// The part of a message that the remote has received.
     unfinished: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl Hand {
         bytes
     }
 
-    /// Polls once, when the runtime has looked what can be read and written.
+    /// Polls once, after the runtime has looked for readable and writable sockets.
     async fn poll(&mut self) -> Poll<Received> {
         for _ in 0..3 {
             tokio::task::yield_now().await;
@@ -89,7 +89,7 @@ impl Hand {
         received.map(|received| received.expect("the socket is there"))
     }
 
-    /// The remote sends this, and it is received.
+    /// Sends these bytes from the remote, and receives them.
     async fn receive(&mut self, bytes: &[u8]) -> Received {
         self.remote.write_all(bytes).expect("there is room");
         match self.poll().await {
@@ -116,7 +116,7 @@ impl Hand {
         found
     }
 
-    /// What the remote has received since the last look.
+    /// The messages that the remote has received since the last call.
     fn heard(&mut self) -> Vec<String> {
         let mut bytes = vec![0; 1 << 20];
         let count = match self.remote.read(&mut bytes) {
@@ -141,7 +141,7 @@ impl Hand {
         found
     }
 
-    /// Closes it; what the remote heard last, and how long it took.
+    /// Closes it; returns the last messages for the remote, and the time that it took.
     async fn close(&mut self) -> (Vec<String>, Duration) {
         let begun = tokio::time::Instant::now();
         let mut heard = Vec::new();
@@ -174,7 +174,7 @@ fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
     run(async {
         for role in [Role::Client, Role::Server] {
             let mut hand = Hand::new(role);
-            // However long nothing comes, nothing is late.
+            // Silence is never late, however long.
             for _ in 0..5 {
                 assert_eq!(hand.poll().await, Poll::Pending);
                 advance(29 * SECOND).await;
@@ -190,7 +190,7 @@ fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
             let last = &message[message.len() - 2..];
             assert_eq!(hand.receive(&[last, &message].concat()).await, Received::Data);
             assert_eq!(hand.messages(), [r#"{"some":"message"}"#; 2]);
-            // The next one has all of it again, and bytes that trickle in do not make it longer.
+            // The next message has the whole time again, and bytes that trickle in do not extend it.
             assert_eq!(hand.receive(&message[..1]).await, Received::Data);
             for byte in &message[1..15] {
                 assert_eq!(hand.poll().await, Poll::Pending);
@@ -199,7 +199,7 @@ fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
             }
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(2 * SECOND).await;
-            // A last look, as the runtime may not have had one.
+            // One more look, because the runtime may not have had one.
             assert_eq!(hand.poll().await, Poll::Pending);
             advance(SECOND).await;
             assert_eq!(hand.poll().await, Poll::Ready(Received::Eof));
@@ -238,7 +238,7 @@ fn f6_bytes_that_wait_are_read_before_anything_is_late() {
         let message = hand.message("[1]");
         assert_eq!(hand.receive(&message[..3]).await, Received::Data);
         assert_eq!(hand.poll().await, Poll::Pending);
-        // As if the thread had been held: the rest is there, and nobody has looked.
+        // As if a handler had held the thread: the rest is there, and the runtime has not looked.
         hand.remote.write_all(&message[3..]).expect("there is room");
         advance(100 * SECOND).await;
         assert_eq!(hand.poll().await, Poll::Ready(Received::Data));
@@ -306,7 +306,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
         assert_eq!(hand.receive(&ping).await, Received::Data);
         assert_eq!(hand.send(), Poll::Ready(()));
         assert_eq!(hand.heard(), ["Pong"]);
-        // Something waits of which the remote takes a part.
+        // Bytes wait, and the remote takes a part of them.
         let large = "x".repeat(2_000_000);
         let sent = hand.outbox.send(|out| {
             out.extend_from_slice(large.as_bytes());
@@ -326,7 +326,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
             tokio::task::yield_now().await;
         }
         heard.extend(hand.heard());
-        // One was written behind the message, and the last of the others when that had left.
+        // One pong was written behind the message, and the last of the others after the message had left.
         let count = |text: &str| heard.iter().filter(|heard| *heard == text).count();
         assert_eq!((count(&large), count("Pong")), (1, 2), "{}", heard.len());
     });
@@ -388,7 +388,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
     run(async {
         for is_midway in [false, true] {
             let mut hand = Hand::new(Role::Server);
-            // All room of the socket is taken: by whole frames, or by a part of one.
+            // The socket is full: with whole frames, or with a part of one.
             let mut count = 0;
             loop {
                 let sent = hand.outbox.send(|out| {
@@ -397,7 +397,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
                 });
                 sent.expect("it cannot fail");
                 count += 1;
-                // The runtime has looked whether there is room.
+                // The runtime has looked for room.
                 let _ = hand.poll().await;
                 if hand.send().is_pending() {
                     break;
@@ -413,7 +413,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
                 advance(Duration::from_millis(5)).await;
             }
             assert!(begun.elapsed() < SECOND, "{:?}", begun.elapsed());
-            // What the remote reads in the end are frames, up to where they were cut.
+            // In the end the remote reads frames, up to the cut.
             drop(hand.transport);
             hand.remote.set_nonblocking(false).expect("a flag");
             let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
-//! Parameters that fit, and what is said about those that do not.
+//! Parameters that fit, and the errors of those that do not.
 //!
-//! A row is a type, a text for it, and what its error says, as `param: expected, not received`.
+//! A row is a type, a text for it, and its error, as `param: expected, not received`.
 
 mod props;
 mod types;
@@ -160,7 +160,7 @@ fn p7_members_that_are_missing_too_many_or_twice() {
         (wire::<Range>, r#"{"start":{}}"#, "start.line: integer, not missing"),
         (wire::<Range>, r#"{"start":{"line":1},"end":{}}"#, "end.line: integer, not missing"),
         (wire::<Vec<Range>>, r#"[{"start":[1]}]"#, "[0].end: object, not missing"),
-        // A value of any type, so that there is none to name; and the null behind it is not it.
+        // A value of any type, so there is no type to name; and the null behind it is not the culprit.
         (wire::<(Hard, u8)>, r#"[{"raw":1,"wide":1}, null]"#, "[0].any: value, not missing"),
         (wire::<Strict>, r#"{"cAnArY":1}"#, "params: object without other members, not object"),
         (wire::<Strict>, r#"{"at":{"x":1}}"#, "at: object without other members, not object"),
@@ -191,19 +191,19 @@ fn e4_p7_params_by_position_are_named_where_a_struct_knows_their_names() {
         (wire::<Choices>, "[1]", "verbose: boolean, not number"),
         (wire::<Drawing>, r#"[{"Square":["cAnArY"]}]"#, "shape.Square.side: integer, not string"),
         (wire::<Drawing>, r#"[{"Square":[]}]"#, "shape.Square.side: integer, not missing"),
-        // What stands before the one that is missing may be left out.
+        // Elements before the missing one may be left out.
         (wire::<Late>, "[]", "needed: value, not missing"),
         (wire::<Late>, r#"["cAnArY"]"#, "spare: integer, not string"),
         (wire::<Late>, "[1]", "needed: boolean, not missing"),
         // A tuple has no names.
         (wire::<(u8, Point)>, r#"[1,["cAnArY"]]"#, "[1].line: integer, not string"),
         (wire::<Pair>, r#"["cAnArY"]"#, "[0]: integer, not string"),
-        // serde lists another name of a member as one more member: which one stands where is not known.
+        // serde lists an alias as one more member, so the positions are not known.
         (wire::<Renamed>, r#"["cAnArY"]"#, "[0]: integer, not string"),
         (wire::<Renamed>, "[1]", "params: array of 2 elements, not array"),
         (wire::<Renamed>, r#"{"first":1,"b":"cAnArY"}"#, "b: boolean, not string"),
     ]);
-    // With nothing but optional members nobody says how many there are.
+    // With only optional members, nothing tells their number.
     assert_eq!(wire::<Optional>(r#"[1,"a"]"#)["data"]["param"], "[1]");
 }
 
@@ -310,7 +310,7 @@ fn e1_what_an_application_says_about_a_value_stays_here() {
         (wire::<Custom>, r#"{"even":3}"#, "even: a valid value, not number"),
         (wire::<Custom>, r#"{"loud":"cAnArY"}"#, "loud: a valid value, not string"),
         (wire::<Custom>, r#"{"loud":[]}"#, "loud: string, not array"),
-        // But what it expects was written before the value came.
+        // But the text of `expecting` was written before the value came.
         (wire::<Custom>, r#"{"colour":"cAnArY"}"#, "colour: a colour, as #rrggbb, not string"),
         (wire::<Custom>, r#"{"colour":{"cAnArY":1}}"#, "colour: a colour, as #rrggbb, not object"),
     ]);
@@ -366,17 +366,17 @@ fn p7_large_parameters_cost_no_more_memory_than_their_text() {
 #[test]
 fn m9_parameters_that_are_nested_deeply_are_refused_and_harm_nothing() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert_eq!(wire::<Tree>(&nested(127)), Value::Null);
+    assert_eq!(wire::<Nested>(&nested(127)), Value::Null);
     for depth in [128, 129, 130, 131, 1_024, 100_000] {
         let whole = json!({"param": "params", "expected": "valid parameters", "received": "array"});
-        assert_eq!(wire::<Tree>(&nested(depth))["data"], whole, "{depth}");
+        assert_eq!(wire::<Nested>(&nested(depth))["data"], whole, "{depth}");
         assert_eq!(wire::<(Value, u8)>(&nested(depth))["code"], -32602, "{depth}");
     }
     // Tall and large: going through it once for each level would take too long.
     let large = nested(100).replacen("[]", &format!("[{}[]]", "[],".repeat(1 << 20)), 1);
-    let error = wire::<(Tree, u8)>(&format!("[{large},null]"));
+    let error = wire::<(Nested, u8)>(&format!("[{large},null]"));
     assert_eq!(error["data"]["expected"], "valid parameters");
-    // A type that does not go down there does not care.
+    // A type that does not read that deep accepts it.
     let error = wire::<Range>(&format!(r#"{{"start":{},"end":1}}"#, nested(1_024)));
     assert_eq!(error["data"]["param"], "start.line");
 }

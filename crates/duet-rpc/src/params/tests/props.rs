@@ -1,4 +1,4 @@
-//! Values at random, for types of every sort: nothing panics, and nothing that was sent is shown.
+//! Random values, for types of every sort: nothing panics, and no error shows what was sent.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// Values with the names that the types know, so that they get somewhere, and others.
+/// Values with member names that the types know, and with others.
 fn value() -> impl Strategy<Value = Value> {
     let name = prop_oneof![
         4 => prop::sample::select(vec![
@@ -49,7 +49,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether both readings of this text as this type come to the same.
+/// Returns `true` if both readings of this text as this type agree.
 fn agree<T: DeserializeOwned>(text: &str) -> bool {
     serde_json::from_str::<T>(text).is_ok() == attempt::<T>(text).is_none()
 }
@@ -62,7 +62,7 @@ proptest! {
         let agree = [
             agree::<Range>, agree::<Choices>, agree::<Pair>, agree::<Strict>, agree::<Wrapped>,
             agree::<Holder>, agree::<Flat>, agree::<Rest>, agree::<Custom>, agree::<Hard>,
-            agree::<Tree>, agree::<HashMap<String, Point>>, agree::<HashMap<u32, Point>>,
+            agree::<Nested>, agree::<HashMap<String, Point>>, agree::<HashMap<u32, Point>>,
             agree::<Vec<i64>>, agree::<Vec<f32>>, agree::<Vec<u128>>, agree::<Level>,
             agree::<Drawing>, agree::<Tagged>, agree::<Adjacent>, agree::<HashMap<i128, Value>>,
             agree::<Either>, agree::<Vec<Shape>>, agree::<Vec<Severity>>, agree::<Vec<Text>>,
@@ -78,7 +78,7 @@ proptest! {
         // The types with closed lists are left out: these may show a string.
         let wires = [
             wire::<Range>, wire::<Choices>, wire::<Pair>, wire::<Strict>, wire::<Wrapped>,
-            wire::<Holder>, wire::<Flat>, wire::<Rest>, wire::<Custom>, wire::<Hard>, wire::<Tree>,
+            wire::<Holder>, wire::<Flat>, wire::<Rest>, wire::<Custom>, wire::<Hard>, wire::<Nested>,
             wire::<HashMap<String, Point>>, wire::<HashMap<u32, Point>>, wire::<(i64, String)>,
             wire::<Option<Vec<Custom>>>,
         ];

@@ -1,4 +1,4 @@
-//! Types as applications write them, one for each way in which serde reads.
+//! Types of applications, one for each way in which serde reads.
 
 #![expect(dead_code, reason = "most of these are never made, only refused")]
 
@@ -87,11 +87,11 @@ pub(super) struct Nothing;
 pub(super) struct Pair(pub(super) u8, pub(super) char);
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Wrapper(pub(super) Point);
+pub(super) struct NewtypePoint(pub(super) Point);
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Wrapped {
-    pub(super) inner: Wrapper,
+    pub(super) inner: NewtypePoint,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,7 +173,7 @@ pub(super) struct Custom {
     pub(super) colour: Option<Colour>,
 }
 
-/// Quotes what it does not like, as many do.
+/// Quotes the refused value in its error, as many implementations do.
 fn loud<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text == text.to_uppercase() { Ok(text) } else { Err(D::Error::custom(format!("{text}?"))) }
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for Colour {
     }
 }
 
-/// Members of which the first never is at fault, whatever it takes to read it once more.
+/// Members of which the first is never the culprit, however hard it is to read again.
 #[derive(Debug, Deserialize)]
 pub(super) struct Hard {
     pub(super) raw: Box<RawValue>,
@@ -215,7 +215,7 @@ pub(super) struct Hard {
     pub(super) last: bool,
 }
 
-/// Wants bytes, and takes nothing else.
+/// Accepts only bytes.
 #[derive(Debug)]
 pub(super) struct Text(pub(super) Vec<u8>);
 
@@ -239,6 +239,6 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// As deep as the remote likes.
+/// A type without a depth limit of its own.
 #[derive(Debug, Deserialize)]
-pub(super) struct Tree(pub(super) Vec<Tree>);
+pub(super) struct Nested(pub(super) Vec<Nested>);

@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// From when on a patience counts.
+/// The start of a deadline's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountsFrom {
-    /// From the moment of arming: clients that send a signal wait that long, and no longer.
+    /// The moment of arming: a client that sends a signal waits that long, and no longer.
     Trigger,
-    /// From the last byte that left, if that is later: a slow reader loses nothing.
+    /// The last byte that left, if that is later: a slow reader loses nothing.
     LastByte,
 }
 
-/// The earliest deadline of each kind. Which of the two is the earlier changes with progress.
+/// The earliest deadline of each kind. Progress decides which of the two is earlier.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
     from_trigger: Option<Deadline>,
@@ -34,7 +34,7 @@ impl Deadlines {
         patience: Duration,
         counts_from: CountsFrom,
         code: i32,
-        progress: &Progress,
+        progress: &WriteProgress,
     ) {
         let new = Deadline { armed: now, patience, counts_from, code };
         let kept = match counts_from {
@@ -47,8 +47,8 @@ impl Deadlines {
         }
     }
 
-    /// The earliest, as it is now, and the exit code that goes with it.
-    pub(super) fn next(&self, progress: &Progress) -> Option<(Instant, i32)> {
+    /// The earliest deadline, with its exit code.
+    pub(super) fn next(&self, progress: &WriteProgress) -> Option<(Instant, i32)> {
         let both = [self.from_trigger, self.from_last_byte];
         let known = both.iter().flatten().map(|deadline| (deadline.at(progress), deadline.code));
         known.min_by_key(|&(at, _)| at)
@@ -56,27 +56,27 @@ impl Deadlines {
 }
 
 impl Deadline {
-    fn at(&self, progress: &Progress) -> Instant {
+    fn at(&self, progress: &WriteProgress) -> Instant {
         let from = match self.counts_from {
             CountsFrom::Trigger => self.armed,
             CountsFrom::LastByte => self.armed.max(progress.last()),
         };
-        // A patience that no clock can count is as long as one that any can.
+        // A patience beyond the range of the clock counts as the longest possible one.
         from.checked_add(self.patience)
             .unwrap_or_else(|| from + Duration::from_secs(u32::MAX.into()))
     }
 }
 
-/// When bytes last left, in one number that a thread can write while another reads.
+/// The time of the last write, in one number that a thread can write while another reads.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct WriteProgress {
     origin: Instant,
     milliseconds: AtomicU64,
 }
 
-impl Progress {
+impl WriteProgress {
     pub(super) fn new() -> Self {
-        Progress { origin: Instant::now(), milliseconds: AtomicU64::new(0) }
+        WriteProgress { origin: Instant::now(), milliseconds: AtomicU64::new(0) }
     }
 
     pub(super) fn now(&self) {

@@ -1,4 +1,4 @@
-//! The process that this one ends with, and whether it still lives (L10).
+//! The process that this one ends with, and a check that it still runs (L10).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -6,28 +6,28 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, getppid, test_kill_process};
 
-/// How often the watchdog looks where the system does not tell.
+/// The interval of the watchdog's checks where the system has no notification.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// A process to end with. To ask the system for a signal when the parent dies will not do: that comes
-/// when the *thread* ends that started us, and the process may live on.
+/// A process to end with. The system's death signal (`PR_SET_PDEATHSIG`) does not serve: it comes when
+/// the *thread* ends that started us, and the process may live on.
 #[derive(Debug)]
 pub struct Parent {
     pid: Pid,
-    /// Whether it was our parent when this was made. Then it has ended when we have another one.
+    /// `true` if it was our parent when this was made. Then it has ended once we have another parent.
     is_direct: bool,
-    /// Readable when the process has ended, where the system has such a thing.
+    /// Readable when the process has ended, on systems with pidfds.
     fd: Option<OwnedFd>,
 }
 
 impl Parent {
-    /// The parent of this moment; `None` if it cannot be seen from here. If the parent has died
-    /// already, this is the process that took its place.
+    /// The current parent; `None` if it is in another pid namespace. If the parent has already died, this
+    /// is the process that took its place.
     pub(crate) fn find() -> Option<Parent> {
         getppid().map(Parent::new)
     }
 
-    /// The process with this id, whether it is our parent or the one that had another start us.
+    /// The process with this id: our parent, or a process that had another start us.
     pub fn with_id(pid: u32) -> Option<Parent> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         pid.map(Parent::new)
@@ -38,17 +38,17 @@ impl Parent {
         Parent { pid, is_direct, fd: open(pid) }
     }
 
-    /// What to poll.
+    /// The descriptor to poll.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// How long the watchdog may wait without a look.
+    /// The longest time between two checks.
     pub(super) fn glance(&self) -> Option<Duration> {
         self.fd.is_none().then_some(GLANCE)
     }
 
-    /// Whether it has ended, as far as it shows without its descriptor.
+    /// Returns `true` if it has ended. This check does not use the descriptor.
     pub fn is_gone(&self) -> bool {
         match self.is_direct {
             true => getppid() != Some(self.pid),

@@ -11,9 +11,9 @@ use signal_hook::{SigId, flag, low_level};
 /// A signal that asks the process to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Somebody pressed the keys for it.
+    /// The user pressed Ctrl-C.
     Interrupt,
-    /// A process wants it.
+    /// Another process asks for it.
     Terminate,
     /// The terminal is gone.
     HangUp,
@@ -47,28 +47,29 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Notes each signal that comes, and then writes a byte to the bell. A signal that was ignored
-    /// when the process started, as SIGHUP is under `nohup`, stays ignored.
-    pub(super) fn receive(bell: &UnixStream) -> io::Result<Self> {
+    /// Notes each signal that comes, and then writes a byte to `wake_tx`. A signal that was ignored when
+    /// the process started, as SIGHUP is under `nohup`, stays ignored.
+    pub(super) fn receive(wake_tx: &UnixStream) -> io::Result<Self> {
         let mut signals = Signals { came: Default::default(), registered: Vec::new() };
-        // If stdout is a file that may grow no larger, a write is to fail as all others do, and not
-        // to end the process with a signal.
+        // If stdout is a file at its size limit, the write fails like any other, and no signal ends the
+        // process.
         signals.registered.push(flag::register(SIGXFSZ, Arc::default())?);
         for (signal, came) in Signal::ALL.into_iter().zip(&signals.came) {
             if is_ignored(signal.number()) {
                 continue;
             }
-            // The order is kept when the signal comes: whoever hears the bell finds the note.
+            // The order of registration is the order of execution: the thread that `wake_tx` wakes finds
+            // the note.
             signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
-            let bell = bell.try_clone()?;
-            signals.registered.push(low_level::pipe::register(signal.number(), bell)?);
+            let wake_tx = wake_tx.try_clone()?;
+            signals.registered.push(low_level::pipe::register(signal.number(), wake_tx)?);
         }
-        // One that waits comes now.
+        // A pending signal arrives now.
         unblock();
         Ok(signals)
     }
 
-    /// Those that have come since the last time.
+    /// The signals that have come since the last call.
     pub(super) fn take(&self) -> impl Iterator<Item = Signal> {
         let all = Signal::ALL.into_iter().zip(&self.came);
         all.filter(|(_, came)| came.swap(false, Ordering::SeqCst)).map(|(signal, _)| signal)
@@ -83,17 +84,18 @@ impl Drop for Signals {
     }
 }
 
-/// A process inherits from its parent which signals wait at the door, and some parents forget that.
+/// Unblocks the signals. A process inherits its mask of blocked signals, and some parents forget to clear
+/// it.
 fn unblock() {
     use nix::sys::signal::{SigSet, Signal};
 
     let signals = SigSet::from_iter([Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM]);
-    // It fails only for a set that makes no sense.
+    // It fails only for an invalid set.
     let _ = signals.thread_unblock();
 }
 
-/// Whether this process ignores a signal. To ask the system for it needs unsafe code, so it is read
-/// where Linux shows it, as a mask whose lowest bit is signal 1; elsewhere none is known to be ignored.
+/// Returns `true` if this process ignores a signal. The system call for this needs unsafe code, so this
+/// reads the mask that Linux shows in `/proc`. Its lowest bit is signal 1. Elsewhere it returns `false`.
 pub fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

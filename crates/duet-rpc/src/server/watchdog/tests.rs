@@ -6,31 +6,31 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(30);
 const LONG: Duration = Duration::from_secs(600);
 
-/// What a watchdog did, in order.
+/// The actions of a watchdog, in order.
 #[derive(Debug, PartialEq)]
 enum Did {
     Hear(Signal),
-    Rites,
+    BeforeExit,
     End(i32),
 }
 
 /// A watchdog that does not end this process.
 fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Receiver<Did>) {
     let (tell, told) = channel();
-    let (of_signal, of_rites) = (tell.clone(), tell.clone());
+    let (of_signal, before_exit) = (tell.clone(), tell.clone());
     let watchdog = Watchdog::start_with_end(
         Box::new(move |call, alarm| {
-            let Call::Signal(signal) = call else { return };
+            let ShutdownTrigger::Signal(signal) = call else { return };
             on_signal(signal, alarm);
             let _ = of_signal.send(Did::Hear(signal));
         }),
-        Box::new(move || of_rites.send(Did::Rites).unwrap()),
+        Box::new(move || before_exit.send(Did::BeforeExit).unwrap()),
         Box::new(move |code| tell.send(Did::End(code)).unwrap()),
     );
     (watchdog.unwrap(), told)
 }
 
-/// What it did until its thread ended.
+/// Its actions until its thread ended.
 fn all(told: &Receiver<Did>) -> Vec<Did> {
     told.iter().collect()
 }
@@ -40,7 +40,7 @@ fn it_ends_the_process_when_the_patience_is_over_and_not_before() {
     let (watchdog, told) = tame(|_, _| {});
     let start = Instant::now();
     watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 3);
-    assert_eq!(all(&told), [Did::Rites, Did::End(3)]);
+    assert_eq!(all(&told), [Did::BeforeExit, Did::End(3)]);
     assert!(start.elapsed() >= SHORT);
 }
 
@@ -56,21 +56,21 @@ fn of_two_deadlines_the_earlier_counts() {
             let (watchdog, told) = tame(|_, _| {});
             watchdog.alarm().arm(first, kinds[0], first.subsec_millis() as i32);
             watchdog.alarm().arm(second, kinds[1], second.subsec_millis() as i32);
-            assert_eq!(all(&told), [Did::Rites, Did::End(30)]);
+            assert_eq!(all(&told), [Did::BeforeExit, Did::End(30)]);
         }
     }
 }
 
 #[test]
 fn progress_gives_time_to_a_slow_reader() {
-    let (mut deadlines, progress) = (Deadlines::default(), Progress::new());
+    let (mut deadlines, progress) = (Deadlines::default(), WriteProgress::new());
     let start = Instant::now();
     deadlines.add(start, SHORT, CountsFrom::LastByte, 1, &progress);
     assert_eq!(deadlines.next(&progress), Some((start + SHORT, 1)));
     progress.now();
     let later = deadlines.next(&progress).unwrap();
     assert!(later.0 > start + SHORT, "{later:?} {start:?}");
-    // A signal, in the middle of it, leaves less.
+    // A signal in the middle of it leaves less time.
     deadlines.add(start, SHORT, CountsFrom::Trigger, 2, &progress);
     assert_eq!(deadlines.next(&progress), Some((start + SHORT, 2)));
 }
@@ -92,7 +92,7 @@ fn progress_from_before_does_not_count() {
     watchdog.alarm().progress();
     let start = Instant::now();
     watchdog.alarm().arm(SHORT, CountsFrom::LastByte, 0);
-    assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
+    assert_eq!(all(&told), [Did::BeforeExit, Did::End(0)]);
     assert!(start.elapsed() >= SHORT);
 }
 
@@ -102,7 +102,7 @@ fn a_patience_without_end_is_no_panic() {
     watchdog.alarm().arm(Duration::MAX, CountsFrom::Trigger, 1);
     watchdog.alarm().arm(Duration::MAX, CountsFrom::LastByte, 1);
     watchdog.alarm().arm(Duration::ZERO, CountsFrom::LastByte, 2);
-    assert_eq!(all(&told), [Did::Rites, Did::End(2)]);
+    assert_eq!(all(&told), [Did::BeforeExit, Did::End(2)]);
 }
 
 #[test]
@@ -114,18 +114,18 @@ fn when_it_is_dropped_its_thread_ends_unless_it_is_armed() {
     let (watchdog, told) = tame(|_, _| {});
     watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 0);
     drop(watchdog);
-    assert_eq!(all(&told), [Did::Rites, Did::End(0)]);
+    assert_eq!(all(&told), [Did::BeforeExit, Did::End(0)]);
 }
 
 #[test]
-fn many_rings_do_not_block() {
+fn many_wake_ups_do_not_block() {
     let (watchdog, told) = tame(|_, _| {});
     let alarm = watchdog.alarm();
     for _ in 0..10_000 {
         alarm.arm(LONG, CountsFrom::Trigger, 0);
     }
     alarm.arm(SHORT, CountsFrom::Trigger, 5);
-    assert_eq!(all(&told), [Did::Rites, Did::End(5)]);
+    assert_eq!(all(&told), [Did::BeforeExit, Did::End(5)]);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_panic_in_a_callback_does_not_stop_it() {
     let (tell, told) = channel();
     let watchdog = Watchdog::start_with_end(
         Box::new(|_, _| {}),
-        Box::new(|| panic!("in the last rites")),
+        Box::new(|| panic!("before the forced exit")),
         Box::new(move |code| tell.send(code).unwrap()),
     );
     watchdog.unwrap().alarm().arm(Duration::ZERO, CountsFrom::Trigger, 4);
@@ -162,7 +162,7 @@ fn a_signal_ends_a_process_whose_only_thread_spins() {
 
 #[test]
 fn a_signal_that_nobody_receives_any_more_is_ignored() {
-    assert_eq!(as_a_process("deaf").code(), Some(0));
+    assert_eq!(as_a_process("ignored signal").code(), Some(0));
 }
 
 #[test]
@@ -182,14 +182,15 @@ fn helper() {
             }
         }
         "stuck" => {
-            let on_signal = |_: Call, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
+            let on_signal =
+                |_: ShutdownTrigger, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
             let _watchdog = Watchdog::start(Box::new(on_signal), Box::new(|| {})).unwrap();
             raise(Signal::Terminate);
             loop {
                 std::hint::spin_loop();
             }
         }
-        "deaf" => {
+        "ignored signal" => {
             let (watchdog, told) = tame(|_, _| {});
             drop(watchdog);
             assert_eq!(all(&told), []);

@@ -1,4 +1,4 @@
-//! What becomes of the descriptors that others share.
+//! Flags of descriptors that other processes share.
 
 use rustix::fs::fcntl_getfl;
 
@@ -49,7 +49,7 @@ async fn flags_that_had_to_be_changed_are_put_back() {
 async fn a_pipe_is_never_made_smaller() {
     let (input, remote) = pipe().unwrap();
     let size = || rustix::pipe::fcntl_getpipe_size(&remote).unwrap();
-    // Whether it may hold more is the system's to say.
+    // The system decides whether its capacity may grow.
     let _ = rustix::pipe::fcntl_setpipe_size(&remote, 2 * 1024 * 1024);
     let before = size();
     let _stdio = Stdio::from_fds(input, nothing()).unwrap();

@@ -63,7 +63,7 @@ fn once<T>(poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
     poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Both kinds of a connection that can be polled: what we read, and what the remote writes to it.
+/// Both kinds of connections that can be polled: our end to read, and the remote's end to write.
 fn links() -> [(OwnedFd, OwnedFd); 2] {
     let (ours, theirs) = UnixStream::pair().unwrap();
     [pipe().unwrap(), (ours.into(), theirs.into())]

@@ -81,7 +81,7 @@ async fn a_closed_end_is_noticed_while_reading_is_paused() {
         }
         drop(remote);
         gone.await;
-        // What came before has not been lost for it.
+        // Earlier bytes are not lost.
         assert_eq!(receive_all(&mut stdio).await.unwrap(), ["[1]"]);
     }
 }
@@ -98,7 +98,7 @@ async fn bytes_that_a_pause_has_seen_are_received_after_it() {
                 tokio::task::yield_now().await;
                 assert!(once(|cx| stdio.poll_remote_closed(cx)).is_pending());
             }
-            // No news will come of these: they must be found.
+            // The runtime will not report these bytes again: they must be found.
             let (mut inbox, mut found) = (inbox(), Vec::new());
             while found.is_empty() {
                 poll_fn(|cx| stdio.poll_receive(cx, &mut inbox)).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_full_link_is_pending_and_counts_what_has_left() {
     }
 }
 
-/// The system tells of room only when there is much of it.
+/// The system reports room only when there is much of it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[tokio::test(start_paused = true)]
 async fn l5_that_a_slow_reader_takes_a_little_shows() {
@@ -148,7 +148,7 @@ async fn l5_that_a_slow_reader_takes_a_little_shows() {
             if signs.is_some_and(|signs| signs < outbox.signs()) {
                 break;
             }
-            // The first look only sees how much there is.
+            // The first check only learns the number of bytes.
             signs.get_or_insert(outbox.signs());
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             assert!(once(|cx| stdio.poll_send(cx, &mut outbox)).is_pending());

@@ -1,4 +1,4 @@
-//! Files, and whatever else only a thread can wait for.
+//! Files, and everything else that only a thread can wait for.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -7,7 +7,7 @@ use rustix::pipe::{PipeFlags, pipe, pipe_with};
 
 use super::*;
 
-/// More than is handed over at once.
+/// More than one chunk.
 const LARGE: usize = 4 * 1024 * 1024;
 
 #[tokio::test]
@@ -64,7 +64,7 @@ fn a_thread_that_waits_for_input_does_not_hold_up_the_runtime() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {
         let descriptor = Arc::new(Descriptor::of_unknown_kind(input));
-        let mut input = crate::stdio::threaded::Input::start(descriptor).unwrap();
+        let mut input = crate::stdio::threaded::StdinReader::start(descriptor).unwrap();
         let mut inbox = inbox();
         assert!(once(|cx| input.poll_receive(cx, &mut inbox)).is_pending());
     });
@@ -76,7 +76,7 @@ fn a_thread_that_waits_for_input_does_not_hold_up_the_runtime() {
 async fn a_shared_terminal_that_was_made_non_blocking_is_waited_for() {
     let (input, remote) = pipe_with(PipeFlags::NONBLOCK).unwrap();
     let descriptor = Arc::new(Descriptor::of_unknown_kind(input));
-    let mut input = crate::stdio::threaded::Input::start(descriptor).unwrap();
+    let mut input = crate::stdio::threaded::StdinReader::start(descriptor).unwrap();
     let (mut inbox, mut found) = (inbox(), Vec::new());
     assert!(once(|cx| input.poll_receive(cx, &mut inbox)).is_pending());
     File::from(remote).write_all(b"[1]\n").unwrap();

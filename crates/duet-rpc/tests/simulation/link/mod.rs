@@ -1,9 +1,9 @@
-//! A bad link between two peers: bytes stay in order, and that is all it promises.
+//! A bad link between two peers. It promises only that bytes stay in order.
 //!
-//! It cuts them anywhere, delays them, takes only parts of what is written, has little room, stalls,
-//! and breaks. All of that comes from the seed, and it has no task and no clock of its own.
+//! It cuts bytes anywhere, delays them, takes only parts of a write, has little room, stalls, and breaks.
+//! All of that comes from the seed. The link has no task and no clock of its own.
 
-mod tips;
+mod ends;
 mod way;
 
 use std::io;
@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::io::ReadBuf;
 use tokio::time::Instant;
 
-pub(crate) use self::tips::{Reader, Writer};
+pub(crate) use self::ends::{Reader, Writer};
 use self::way::{Way, WayEnd};
 use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;
 use crate::world::{Lie, Mishap, WayTerms, When, World};
 
-/// No world asks a link as often as this.
+/// No world polls a link as often as this.
 const TOO_OFTEN: usize = 1_000_000;
 
 #[derive(Clone)]
@@ -31,9 +31,9 @@ struct Inner {
     ways: [Way; 2],
     mishap: Option<(usize, usize, Mishap)>,
     lie: Option<Lie>,
-    /// How often it was asked for something.
+    /// The number of polls.
     asked: usize,
-    /// How much each side may have waiting to be written.
+    /// The most bytes that each side may have waiting to be written.
     most_waiting: [usize; 2],
 }
 
@@ -74,14 +74,13 @@ impl Link {
         self.inner().break_down(mishap);
     }
 
-    /// Whether nothing is under way.
+    /// Returns `true` if nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
         let is_idle = |way: &Way| way.load == 0 && way.handed.is_empty() && way.cutter.is_between();
         self.inner().ways.iter().all(is_idle)
     }
 
-    /// Puts a piece of the third hand's on its way: now, or when the message that is being written
-    /// ends.
+    /// Injects a piece: now, or when the message that is being written ends.
     pub(crate) fn hand_over(&self, to: usize, piece: usize, bytes: Vec<u8>) {
         let mut inner = self.inner();
         inner.ways[1 - to].handed.push_back((piece, bytes));
@@ -131,7 +130,7 @@ impl Inner {
         }
     }
 
-    /// Somebody asks for something. A link that is asked for ever, on a clock that does not go on, breaks.
+    /// Counts a poll. A link that is polled for ever, on a clock that does not move, breaks.
     fn ask(&mut self) {
         self.asked += 1;
         if self.asked == TOO_OFTEN {
@@ -140,7 +139,7 @@ impl Inner {
         }
     }
 
-    /// Takes bytes from a side, as many as it likes to; 0 stands for none now.
+    /// Takes some bytes from a side; 0 stands for none now.
     fn take(&mut self, side: usize, bytes: &[u8]) -> usize {
         let limit = match self.mishap {
             Some((by, byte, _)) if by == side => byte - self.ways[side].written,
@@ -210,7 +209,8 @@ impl Inner {
         taken
     }
 
-    /// Gives bytes to a side; `None` if there are none now, and when there will be, if that is known.
+    /// Gives bytes to a side; `None` if there are none now, with the time of the next ones, if it is
+    /// known.
     fn give(
         &mut self,
         side: usize,

@@ -18,23 +18,23 @@ pub(super) struct Way {
     pub(super) random: Random,
     pub(super) cutter: Cutter,
     pub(super) under_way: VecDeque<Parcel>,
-    /// What was written and not flushed.
+    /// Bytes that were written and not flushed.
     pub(super) held: VecDeque<Parcel>,
-    /// How many bytes are under way or held.
+    /// The number of bytes under way or held.
     pub(super) load: usize,
-    /// How many bytes of its own the side has written, and the other has read.
+    /// The number of bytes that the side has written, and that the other has read.
     pub(super) written: usize,
     pub(super) read: usize,
-    /// When the first byte was read of the message that is not written to its end.
+    /// The time at which the first byte of the unfinished message was read.
     pub(super) first_read: Option<u64>,
     pub(super) latest: Instant,
-    /// Since when there is room for the rest of the message that is being written.
+    /// The time since which there is room for the rest of the unfinished message.
     pub(super) room_since: Option<Instant>,
-    /// What comes behind all that is under way.
+    /// The end that comes behind all bytes under way.
     pub(super) end: Option<WayEnd>,
     pub(super) cannot_write: Option<io::ErrorKind>,
     pub(super) is_silent: bool,
-    /// What the third hand wants to put here, at the end of a message.
+    /// Pieces to inject at the end of a message.
     pub(super) handed: VecDeque<(usize, Vec<u8>)>,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
@@ -43,7 +43,7 @@ pub(super) struct Way {
 pub(super) struct Parcel {
     pub(super) ready: Instant,
     pub(super) bytes: VecDeque<u8>,
-    /// Which piece it is, if it is the third hand's.
+    /// The number of the piece, if it is injected.
     pub(super) piece: Option<usize>,
 }
 
@@ -91,7 +91,7 @@ impl Way {
     }
 
     pub(super) fn flush(&mut self) {
-        // Who is woken for nothing might wake another for nothing.
+        // A task that is woken for nothing might wake another for nothing.
         if self.held.is_empty() {
             return;
         }
@@ -116,7 +116,7 @@ impl Way {
         }
     }
 
-    /// A message that is begun goes on as soon as there is room.
+    /// Notes room: a message that is begun goes on as soon as there is some.
     pub(super) fn look_at_room(&mut self) {
         let goes_on = !self.cutter.is_between() && self.load < self.terms.room;
         self.room_since = goes_on.then(|| self.room_since.unwrap_or_else(Instant::now));
@@ -134,7 +134,7 @@ impl Way {
         }
     }
 
-    /// Whether to try again, at once or later, although there is no need to.
+    /// Makes the caller try again, immediately or later, without need.
     pub(super) fn hesitates(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
         if self.random.once_in(self.terms.interrupted) {
             return Some(Poll::Ready(io::ErrorKind::Interrupted.into()));

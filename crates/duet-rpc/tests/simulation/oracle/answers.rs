@@ -1,4 +1,4 @@
-//! Who is answered: every request once, and nobody else.
+//! Answers: every request is answered once, and nothing else is.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ impl Oracle<'_> {
         }
     }
 
-    /// What a side has answered to what reached it.
+    /// Checks the answers of a side to the messages that reached it.
     fn check_answers_of(&mut self, side: usize) {
         let mut objections = Vec::new();
-        // When each request reached it, and whether that is sure.
+        // The time at which each request reached it, and whether that is certain.
         let mut asked: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
         let mut cancelled: BTreeMap<&str, u64> = BTreeMap::new();
         for message in &self.messages[1 - side] {
@@ -50,7 +50,7 @@ impl Oracle<'_> {
             }
         }
 
-        // Of one that did not arrive as a whole, a part may have.
+        // A message that did not arrive as a whole may have arrived in part.
         let handed =
             self.when(|event| matches!(event, Event::Handed(to, _) if *to == side)).count();
         let pieces = self.world.pieces.iter().filter(|piece| piece.to == side);
@@ -80,7 +80,7 @@ impl Oracle<'_> {
                 let was_cancelled = cancelled.get(&*id).is_some_and(|at| *at <= message.sent);
                 let is_allowed = match end {
                     End::Code(-32800) => was_cancelled && dialect.answers_cancelled(),
-                    // Whether that one was right is for `check_busy` to say.
+                    // `check_busy` checks whether that was right.
                     End::Code(code) => matches!(code, -32603 | -32003..=-32000),
                     _ => true,
                 };
@@ -94,12 +94,13 @@ impl Oracle<'_> {
                 objections.push(format!("side {side} has answered {id} {times} times"));
             }
         }
-        // What is no message is answered once at most; too large ones and late ones are no messages.
+        // Bytes that are not a message are answered at most once; messages that are too large or late
+        // count as such.
         let oversize = self.book.frames[1 - side].iter();
         let mut oversize = oversize.filter(|frame| frame.body.len() > limits.message_bytes).count();
-        // One that is too large is answered before it is whole, and may never be.
+        // A message that is too large is answered before it is whole, and may never become whole.
         oversize += usize::from(limits.message_bytes < 3000);
-        // So is a message that ends with the input.
+        // So is a message that the end of the input cuts off.
         let cut =
             self.when(|event| matches!(event, Event::ReadEnd(of) if *of == side)).take(1).count();
         if to_nobody > faults + oversize + cut {
@@ -118,7 +119,7 @@ impl Oracle<'_> {
         self.check_told_before_answered(side);
     }
 
-    /// Whether a request to this side was cancelled, and needs no answer therefore (P3).
+    /// Returns `true` if a request to this side was cancelled, and so needs no answer (P3).
     fn may_stay_unanswered(&self, side: usize, request: &str) -> bool {
         let cancels = |message: &Message| {
             matches!(&message.kind, Kind::Cancel(id) if id == request) && message.arrived.is_some()
@@ -127,7 +128,7 @@ impl Oracle<'_> {
         is_cancelled && !self.world.dialect().answers_cancelled()
     }
 
-    /// Who closes finishes and answers what runs, if there is time for it.
+    /// A side that closes finishes and answers running requests, if there is time.
     fn check_answers_at_closing(&mut self, side: usize) {
         let is_closed_by_hand = self.world.mishap.is_none()
             && self.world.is_free()
@@ -150,7 +151,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// What a handler sends goes before its answer.
+    /// Messages of a handler go before its answer.
     fn check_told_before_answered(&mut self, side: usize) {
         for (_, event) in &self.book.events {
             let Event::Told { side: by, number, is_sent: true } = event else { continue };

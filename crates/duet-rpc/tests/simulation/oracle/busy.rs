@@ -1,10 +1,10 @@
-//! Who is refused because there is too much: only who came when something was at its bound, and
-//! everybody who came when too many were in flight (L8, P9).
+//! Refusals as busy: only requests that came when a bound was reached, and every request that came when
+//! too many were in flight (L8, P9).
 //!
-//! A refusal is made when its request is handled, which is somewhere between the request's last byte
-//! and that of the refusal. Messages are handled in the order in which they came. So what can have been
-//! in flight then is what came before, less what had ended when the request came: a peer learns that a
-//! handler has ended before it reads on.
+//! A request is refused when it is handled, between its last byte and that of the refusal. Messages are
+//! handled in the order in which they came. So the requests in flight at that time are those that came
+//! before, less those that had ended when the request came: a peer learns of the end of a handler before
+//! it reads on.
 
 use std::collections::BTreeMap;
 
@@ -16,55 +16,54 @@ use crate::journal::{Call, Event};
 use crate::plan::STEP;
 use crate::world::Deed;
 
-/// What a message costs that waits for its turn, besides its text.
+/// The cost of a waiting message, besides its text.
 const PLACE: usize = 256;
 /// The code of "Server busy".
 const BUSY: i64 = -32000;
 
-/// Something that reached a side and may have to wait for its turn there. Places are those of events
-/// in the journal.
+/// A message that reached a side and may have to wait there. Places are indexes of events in the journal.
 struct Came {
     at: usize,
     /// The raw id of a request.
     id: Option<String>,
     /// The number under which its handler is in the journal.
     number: Option<u64>,
-    /// What it takes at most while it waits.
+    /// The most memory that it takes while it waits.
     cost: usize,
 }
 
-/// An answer, and where it was sent.
+/// An answer, and the place at which it was sent.
 struct Answered {
     sent: usize,
-    /// The limit that was reached, if it says that there is too much.
+    /// The limit that was reached, if it is a refusal as busy.
     refused_by: Option<usize>,
-    /// How many bytes of answers were there before it in its batch, if it is in one.
+    /// The bytes of answers before it in its batch, if it is in one.
     batch: Option<usize>,
-    /// Whether it was refused when it came, and not when its turn did.
+    /// `true` if it was refused when it came, and not when its turn came.
     was_never_in: bool,
 }
 
-/// All that a side was asked and has made of it.
+/// All requests to a side, and their outcomes.
 #[derive(Default)]
 struct Account {
     came: Vec<Came>,
-    /// Where requests were cancelled.
+    /// The places at which requests were cancelled.
     cancelled: BTreeMap<String, usize>,
     answers: BTreeMap<String, Answered>,
-    /// Where the answers to batches were sent, and how long they are.
+    /// The places at which answers to batches were sent, and their lengths.
     batches: Vec<(usize, usize)>,
     started: BTreeMap<u64, usize>,
     stopped: BTreeMap<u64, usize>,
 }
 
 impl Account {
-    /// Whether it is sure that one was neither running nor waiting any more at a place.
+    /// Returns `true` if a request certainly neither ran nor waited any more at a place.
     fn is_over(&self, came: &Came, by: usize) -> bool {
         let is_before = |place: Option<&usize>| place.is_some_and(|place| *place < by);
         if let Some(number) = came.number
             && self.started.contains_key(&number)
         {
-            // One that was cancelled counts until its handler has really ended.
+            // A cancelled request counts until its handler has really ended.
             return is_before(self.stopped.get(&number));
         }
         let Some(id) = &came.id else { return false };
@@ -74,15 +73,15 @@ impl Account {
             || is_before(answer.map(|answer| &answer.sent))
     }
 
-    /// Whether it is sure that one was not waiting any more at a place.
+    /// Returns `true` if a request certainly did not wait any more at a place.
     fn has_begun(&self, n: usize, by: usize, has_one_lane: bool) -> bool {
         let started = |came: &Came| came.number.and_then(|number| self.started.get(&number));
         let has_started = |came: &Came| started(came).is_some_and(|place| *place < by);
-        // In one lane those before another have begun before it.
+        // In one lane, earlier requests have begun earlier.
         has_started(&self.came[n]) || (has_one_lane && self.came[n..].iter().any(has_started))
     }
 
-    /// The requests before one that may have been in flight when it was handled.
+    /// The earlier requests that may have been in flight when this one was handled.
     fn in_flight_before(&self, n: usize) -> impl Iterator<Item = usize> {
         let at = self.came[n].at;
         (0..n).filter(move |other| {
@@ -90,7 +89,7 @@ impl Account {
         })
     }
 
-    /// A place by which one has been handled: it or a later one has begun, or was answered.
+    /// A place by which a request has been handled: it or a later one has begun, or was answered.
     fn handled_by(&self, n: usize) -> Option<usize> {
         let places = self.came[n..].iter().flat_map(|came| {
             let started = came.number.and_then(|number| self.started.get(&number).copied());
@@ -120,7 +119,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a limit of this number can have been reached.
+    /// Checks that the limit of a refusal can have been reached.
     fn check_refused(
         &self,
         side: usize,
@@ -138,7 +137,7 @@ impl Oracle<'_> {
         if is_counted && named == limits.in_flight && in_flight >= limits.in_flight {
             return Ok(());
         }
-        // What cannot begin is refused only if an answer may stand behind it, which somebody awaits.
+        // A request that cannot begin is refused only if an awaited answer may stand behind it.
         let has_one_lane = matches!(profile.order, Order::Sequential | Order::Barrier);
         let at = account.came[n].at;
         let begun = |other: usize| account.has_begun(other, at, has_one_lane);
@@ -165,7 +164,7 @@ impl Oracle<'_> {
         ))
     }
 
-    /// A request that was taken was not one too many.
+    /// Checks that a request which was accepted did not exceed a limit.
     fn check_taken(&self, side: usize, account: &Account, n: usize) -> Result<(), String> {
         let profile = &self.world.sides[side].profile;
         let came = &account.came[n];
@@ -195,7 +194,7 @@ impl Oracle<'_> {
         })
     }
 
-    /// Whether a side has a call that is pending, or waits for room, at some time between two places.
+    /// Returns `true` if a side has a call that is pending, or waits for room, at some time between two places.
     fn awaits_something(&self, side: usize, from: usize, to: usize) -> bool {
         let time = |place: usize| self.book.events.get(place).map_or(u64::MAX, |(at, _)| *at);
         self.book.calls.iter().any(|call: &Call| {
@@ -205,8 +204,8 @@ impl Oracle<'_> {
         })
     }
 
-    /// Whether there is a batch by a place to which no answer was ever sent: nobody knows how much of
-    /// it there was.
+    /// Returns `true` if, by a place, there is a batch that was never answered: the bytes of its answers
+    /// are not known.
     fn has_open_batch(&self, side: usize, account: &Account, by: usize) -> bool {
         self.book.events.iter().take(by).any(|(_, event)| match event {
             Event::Handed(to, n) if *to == side => {
@@ -249,7 +248,7 @@ impl Oracle<'_> {
     fn note_arrived(&self, account: &mut Account, at: usize, side: usize, n: usize) {
         let Some(message) = self.messages[1 - side].get(n) else { return };
         let (id, number) = match &message.kind {
-            // One that is too long is a fault, whose answer may have to wait.
+            // A message that is too long is a fault, whose answer may have to wait.
             _ if message.arrived.is_none() => (None, None),
             Kind::Request(id, number) => (Some(id.clone()), *number),
             Kind::Notification(number) => (None, *number),
@@ -266,8 +265,8 @@ impl Oracle<'_> {
         account.came.push(Came { at, id, number, cost });
     }
 
-    /// A piece of the third hand's came. Where its faults stand in it is not known, so they are counted
-    /// at both ends; one without is something that nobody serves.
+    /// Notes an injected piece. The places of its faults are not known, so they count at both ends. A
+    /// piece without faults counts as one, because it may be a message that nobody serves.
     fn note_handed(&self, account: &mut Account, at: usize, n: usize) {
         let piece = &self.world.pieces[n];
         let cost = PLACE + piece.bytes.len();
@@ -297,7 +296,7 @@ impl Oracle<'_> {
             let refused_by = error.map(|error| error["data"]["limit"].as_u64().unwrap_or(u64::MAX));
             let refused_by = refused_by.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
             let batch = is_batch.then_some(before);
-            // Only for its batch is one refused that had to wait.
+            // A request that had to wait is refused only because of its batch.
             let was_never_in = match refused_by {
                 Some(limit) => !(is_batch && limit == batch_bytes),
                 None => false,

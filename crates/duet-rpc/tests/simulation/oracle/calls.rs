@@ -1,4 +1,4 @@
-//! How calls end.
+//! The ends of calls.
 
 use super::{Kind, Message, Oracle, kind_of};
 use crate::journal::{Call, Event};
@@ -9,7 +9,7 @@ use crate::world::{Act, Deed};
 const LONGEST: usize = 3500;
 
 impl Oracle<'_> {
-    /// Each call ends once, and as what was read says.
+    /// Each call ends once, as the bytes that were read say.
     pub(super) fn check_calls(&mut self) {
         for call in &self.book.calls {
             if let Err(why) = self.check_call(call) {
@@ -32,9 +32,9 @@ impl Oracle<'_> {
                 _ => None,
             }
         });
-        // One that took too long to be read may have been dropped.
+        // A message that took too long to be read may have been dropped.
         let mut sure = answers.clone().filter(|(.., is_late)| !is_late);
-        // No answer can come after the end of what the remote sends, so nobody waits for one.
+        // No answer can come after the end of the remote's output, so nobody waits for one.
         let is_it =
             |message: &Message| matches!(&message.kind, Kind::Request(id, _) if *id == call.id);
         let input_ended = self.when(|event| *event == Event::ReadEnd(call.side)).next();
@@ -96,7 +96,7 @@ impl Oracle<'_> {
         Ok(())
     }
 
-    /// Whether the remote refused the message of a call as too large when the call ended. The refusal has no
+    /// Returns `true` if the remote refused the message of a call as too large when the call ended. The refusal has no
     /// id, and comes before the message is whole.
     fn is_refused_as_too_large(&self, call: &Call) -> bool {
         const INVALID_REQUEST: End = End::Code(-32600);
@@ -117,15 +117,15 @@ impl Oracle<'_> {
             && (self.world.framing.is_none() || self.messages[1 - call.side].iter().any(is_refusal))
     }
 
-    /// When a call times out: progress that is read restarts its time, up to its total. What is read
-    /// at the very moment may count or not.
+    /// The deadline of a call: progress that is read restarts its time, up to its total. Progress that is
+    /// read at that very moment may or may not count.
     fn deadline(&self, call: &Call, what_may_count: bool) -> u64 {
         let mut deadline = call.begun + call.timeout;
         let Some(total) = call.total else { return deadline };
         let last = call.begun + total;
         deadline = deadline.min(last);
         let progress = |message: &Message| match message.kind {
-            // One that took too long to be read may have been dropped.
+            // A message that took too long to be read may have been dropped.
             Kind::Progress(token) if token == call.number => {
                 message.arrived.filter(|_| what_may_count || !message.is_late)
             }
@@ -140,7 +140,7 @@ impl Oracle<'_> {
         deadline
     }
 
-    /// Whether there was a reason by then for a side to be closed.
+    /// Returns `true` if a side had a reason to close by then.
     pub(super) fn has_ended(&self, side: usize, by: u64) -> bool {
         let mut ends = self.when(|event| match event {
             Event::Closes(of)
@@ -153,8 +153,8 @@ impl Oracle<'_> {
         ends.any(|at| at <= by)
     }
 
-    /// How many other calls of the same side were pending at some time in the moment in which a call
-    /// was made.
+    /// The number of other calls of the same side that were pending in the moment in which a call was
+    /// made.
     fn pending_beside(&self, call: &Call) -> usize {
         let at = call.begun;
         let is_beside = |other: &&Call| {
@@ -166,7 +166,7 @@ impl Oracle<'_> {
         self.book.calls.iter().filter(is_beside).count()
     }
 
-    /// Where nothing waits for anything else, each act ends as its plan says; elsewhere, as it may.
+    /// If nothing waits for anything else, each call ends as its plan says; otherwise, as it may.
     pub(super) fn check_plans(&mut self) {
         for act in &self.world.acts {
             let number = act.number * STEP;
@@ -202,7 +202,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a plan can be answered so, if others get in its way.
+    /// Returns `true` if a call of a plan can end like this, if others get in its way.
     fn may_end_so(&self, act: &Act, number: u64, end: &End) -> bool {
         let plan = &act.plan;
         let is_planned = plan.end(number).is_some_and(|(_, e)| e == *end);
@@ -210,7 +210,7 @@ impl Oracle<'_> {
             || match end {
                 End::Code(-32603) => plan.calls_back(),
                 End::Code(-32000) => self.world.has_small_limits(&self.world.sides[1 - act.by]),
-                // It did not have to wait for the one that it calls back as long as it thought.
+                // Its call-back took less time than planned.
                 End::Value(_) => plan.calls_back(),
                 _ => false,
             }

@@ -1,4 +1,4 @@
-//! How the connection ended: states in their order, and a reason that was seen (P5).
+//! The end of the connection: states in their order, and a reason that was seen (P5).
 
 use duet_rpc::CloseReason;
 
@@ -15,8 +15,8 @@ impl Oracle<'_> {
         self.check_released();
     }
 
-    /// A context that outlived its handler is told of the end, and of nothing else but a cancellation. That
-    /// it is told at all is seen when no task is left.
+    /// A context that outlived its handler is cancelled at the end, or by a cancellation, and by nothing
+    /// else. That it is cancelled at all shows when no task is left.
     fn check_released(&mut self) {
         for (at, event) in &self.book.events {
             let Event::Released { side, number } = *event else { continue };
@@ -52,7 +52,7 @@ impl Oracle<'_> {
         let saw = |is_it: fn(usize, &Event) -> bool| self.when(|e| is_it(side, e)).next().is_some();
         let is_right =
             match disconnect.reason() {
-                // A call of the method that closes does, too.
+                // A call of the closing method is a reason too.
                 CloseReason::Closed => {
                     saw(|side, event| matches!(event, Event::Closes(of) if *of == side))
                         || self.world.acts.iter().any(|act| {
@@ -80,7 +80,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// An answer that nobody waits for came too late, or was the third hand's, or to it.
+    /// An unmatched answer came too late, or came from the injector, or answers it.
     fn check_unmatched(&mut self, side: usize) {
         let given_up = self.book.calls.iter().filter(|call| {
             call.side == side

@@ -1,4 +1,4 @@
-//! Event streams, and room to send: what waits leaves as soon as it can (P9).
+//! Event streams, and room to send: waiting messages leave as soon as they can (P9).
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ impl Oracle<'_> {
         }
     }
 
-    /// An event that was taken and not dropped leaves before the connection gets quiet, and before it
-    /// closes, if it closes before it has to.
+    /// An event that was taken and not dropped leaves before the connection gets idle, and before it
+    /// closes, if it closes before its deadline.
     pub(super) fn check_delivery(&mut self) {
         if self.world.mishap.is_some() {
             return;
@@ -50,7 +50,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether a side closed because nothing was left to do, and not because its time was over.
+    /// Returns `true` if a side closed because nothing was left to do, and not because its time was over.
     fn closed_in_time(&self, side: usize) -> bool {
         let is_graceful = self.outcome.disconnects[side].as_ref().is_some_and(|disconnect| {
             matches!(disconnect.reason(), CloseReason::Closed | CloseReason::RemoteClosed)
@@ -72,12 +72,12 @@ impl Oracle<'_> {
         }
     }
 
-    /// Whether nothing was on the link right before this moment, so that what waited since another
+    /// Returns `true` if the link was empty right before `by`, so that messages that waited since `since`
     /// should have left.
     pub(super) fn had_room(&self, side: usize, since: u64, by: u64) -> bool {
-        // What a third hand adds is read too.
+        // Injected bytes are read too.
         let is_clear = self.world.mishap.is_none() && self.world.pieces.is_empty();
-        // A remote that is gone takes nothing; what it sent before may still be read.
+        // A remote that is gone takes nothing; its earlier messages may still be read.
         let has_failed = self.when(|event| *event == Event::WriteFailed(side)).any(|at| at < by);
         if !is_clear || has_failed || self.world.framing.is_none() || since + 1 >= by {
             return false;

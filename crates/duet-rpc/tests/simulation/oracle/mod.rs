@@ -1,9 +1,7 @@
-//! Whether what happened was right: an account of its own of all that went over the link, and of
-//! what the peers made of it.
+//! Oracle: judges a run, from its own account of all bytes on the link and all reactions of the peers.
 //!
-//! Where nothing but the plans decides, the plan says how a call ends. Everywhere else the link does:
-//! a call ends with its answer at the moment in which the last byte of that is read, or at its
-//! deadline if none was read before.
+//! If only the plans decide, a call ends as its plan says. Otherwise the link decides: a call ends with
+//! its answer when the last byte of that is read, or at its deadline if no answer was read before.
 
 mod answers;
 mod busy;
@@ -21,16 +19,16 @@ use crate::plan::End;
 use crate::play::Outcome;
 use crate::world::World;
 
-/// What a message is, as far as it matters here.
+/// The kind of a message, as far as it matters here.
 #[derive(Debug)]
 enum Kind {
-    /// The raw id, and the number of what is asked.
+    /// The raw id, and the number of the request.
     Request(String, Option<u64>),
     /// The number, if it has one.
     Notification(Option<u64>),
     Cancel(String),
     Progress(u64),
-    /// The topic, the sequence and how many were dropped before.
+    /// The topic, the sequence, and the number of events that were dropped before.
     Event(String, u64, u64),
     Answer(String, End),
     /// The answer to a batch.
@@ -40,9 +38,9 @@ enum Kind {
 struct Message {
     kind: Kind,
     sent: u64,
-    /// When it was read to its last byte, if it was and could be understood.
+    /// The time at which its last byte was read, if it was read and could be understood.
     arrived: Option<u64>,
-    /// Whether it may have taken too long to be read.
+    /// `true` if it may have taken too long to be read.
     is_late: bool,
 }
 
@@ -50,12 +48,12 @@ struct Oracle<'a> {
     world: &'a World,
     book: &'a Book,
     outcome: &'a Outcome,
-    /// What each side has sent.
+    /// The messages that each side has sent.
     messages: [Vec<Message>; 2],
     objections: Vec<String>,
 }
 
-/// All that was wrong.
+/// All violations.
 pub(crate) fn judge(world: &World, book: &Book, outcome: &Outcome) -> Vec<String> {
     let mut oracle = Oracle {
         world,
@@ -111,7 +109,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// The moments of the events that this finds.
+    /// The times of matching events.
     fn when(&self, is_it: impl Fn(&Event) -> bool) -> impl Iterator<Item = u64> {
         self.book.events.iter().filter(move |(_, event)| is_it(event)).map(|(at, _)| *at)
     }

@@ -1,13 +1,13 @@
-//! In which order handlers ran, and how many at the same time (L2, P4).
+//! The order of handlers, and their number at the same time (L2, P4).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use duet_rpc::proto::policy::Order;
 
 use super::{Kind, Oracle};
-use crate::acts::LAST;
-use crate::hand::STRANGERS;
+use crate::actions::LAST;
 use crate::handlers::lane_of;
+use crate::injector::STRANGERS;
 use crate::journal::Event;
 
 /// A message that reached a side.
@@ -26,7 +26,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// What reached a side, in its order.
+    /// The messages that reached a side, in their order.
     fn arrived(&self, side: usize) -> Vec<Arrived> {
         let mut found = Vec::new();
         for (at, event) in &self.book.events {
@@ -45,7 +45,7 @@ impl Oracle<'_> {
                 }
                 Event::Handed(to, n) if *to == side => {
                     for &(number, is_request) in &self.world.pieces[*n].messages {
-                        // What is handed over is not always taken.
+                        // Injected messages are not always accepted.
                         found.push(Arrived { number, at, is_request, is_late: true });
                     }
                 }
@@ -131,7 +131,7 @@ impl Oracle<'_> {
                 }
             }
         }
-        // No notification is lost on the way to its handler, as nobody would learn of it.
+        // No notification is lost on the way to its handler, because nobody would notice.
         let may_drop = self.world.has_small_limits(&self.world.sides[side]);
         for message in arrived.iter().filter(|message| !message.is_request && !message.is_late) {
             let is_last = message.number >= LAST || message.number >= STRANGERS;

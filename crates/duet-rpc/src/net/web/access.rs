@@ -5,71 +5,71 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use super::head::Request;
-use super::status::{Refusal, Status};
+use super::head::HttpRequest;
+use super::status::{HttpRefusal, Status};
 use crate::remote::Identity;
 
-/// Decides which requests a server of WebSockets or HTTP takes at all.
+/// Decides which requests a WebSocket or HTTP server accepts.
 ///
-/// A web page can make a browser send requests to servers of the machine that it runs on. So a
-/// request has to name this server in its `Host`: `localhost`, an address of the machine, or a name
-/// that was allowed; and if a page has sent it, as its `Origin` tells, the page has to come from
-/// this server or from an origin that was allowed. If there are tokens, the request has to bear one.
+/// A web page can make a browser send requests to servers on the same machine. So the `Host` of a request
+/// has to name this server: `localhost`, an address of the machine, or an allowed name. A request with an
+/// `Origin` comes from a web page: the page has to come from this server or from an allowed origin. If
+/// there are tokens, the request has to show one.
 ///
 /// ```
-/// use duet_rpc::transport::Gate;
+/// use duet_rpc::transport::AccessPolicy;
 ///
-/// let gate = Gate::new("127.0.0.1".parse().unwrap())
+/// let access = AccessPolicy::new("127.0.0.1".parse().unwrap())
 ///     .named_token("ci", "k3qhx7")
 ///     .allow_host("devbox")
 ///     .allow_origin("https://editor.example");
-/// assert!(!format!("{gate:?}").contains("k3qhx7"));
+/// assert!(!format!("{access:?}").contains("k3qhx7"));
 /// ```
 #[derive(Clone)]
-pub struct Gate {
+pub struct AccessPolicy {
     bound: IpAddr,
     tokens: Vec<Token>,
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// A token that lets in, and the identity of its bearer.
+/// An accepted token, and the identity of its bearer.
 #[derive(Clone)]
 struct Token {
     secret: String,
     identity: Option<Arc<Identity>>,
 }
 
-const HOST: Refusal = Refusal::new(
+const HOST: HttpRefusal = HttpRefusal::new(
     Status::FORBIDDEN,
     "The Host header names another server. Use localhost or an address of this one, or have the \
      name allowed where the server is started.",
 );
-const ORIGIN: Refusal = Refusal::new(
+const ORIGIN: HttpRefusal = HttpRefusal::new(
     Status::FORBIDDEN,
     "Web pages of this origin may not talk to this server, unless the origin is allowed where the \
      server is started.",
 );
-const TOKEN: Refusal = Refusal::new(
+const TOKEN: HttpRefusal = HttpRefusal::new(
     Status::UNAUTHORIZED,
     "A token is needed. Send it in the header Authorization: Bearer TOKEN.",
 )
 .with_header("WWW-Authenticate: Bearer\r\n");
-const MALFORMED: Refusal = Refusal::malformed("The Host header is malformed.");
+const MALFORMED: HttpRefusal = HttpRefusal::malformed("The Host header is malformed.");
 
-impl Gate {
-    /// The gate of a server that is bound to this address.
+impl AccessPolicy {
+    /// The policy of a server that is bound to this address.
     pub fn new(bound: IpAddr) -> Self {
-        Gate { bound, tokens: Vec::new(), hosts: Vec::new(), origins: Vec::new() }
+        AccessPolicy { bound, tokens: Vec::new(), hosts: Vec::new(), origins: Vec::new() }
     }
 
-    /// The same gate at a server that is bound to this address.
+    /// The same policy for a server that is bound to this address.
     pub(in crate::net) fn bound_to(self, bound: IpAddr) -> Self {
-        Gate { bound, ..self }
+        AccessPolicy { bound, ..self }
     }
 
-    /// Lets in only requests that bear this token, or a [named](Gate::named_token) one. An empty token
-    /// lets in nobody. There is one token without a name: a second call replaces it.
+    /// Accepts only requests with this token, or with a [named](AccessPolicy::named_token) one. An empty
+    /// token accepts no request. There is one token without a name: a second call replaces it.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.tokens.retain(|token| token.identity.is_some());
@@ -77,19 +77,19 @@ impl Gate {
         self
     }
 
-    /// Lets in requests that bear this token, too. The name is their identity: handlers get it from
+    /// Accepts requests with this token too. The name is their identity: handlers get it from
     /// [`Context::identity`](crate::Context::identity). Call it again for further tokens: one for each
-    /// user, or two of the same name while a token is replaced. An empty token lets in nobody.
+    /// user, or two of the same name while a token is replaced. An empty token accepts no request.
     ///
     /// ```
-    /// use duet_rpc::{Context, Identity, Router, transport::Gate};
+    /// use duet_rpc::{Context, Identity, Router, transport::AccessPolicy};
     ///
-    /// let gate = Gate::default().named_token("ada", "k3qhx7").named_token("bob", "p9vw2m");
+    /// let access = AccessPolicy::default().named_token("ada", "k3qhx7").named_token("bob", "p9vw2m");
     /// let router = Router::new().method("whoami", async |cx: Context| {
     ///     let name = cx.identity().and_then(Identity::token_name);
     ///     name.map(str::to_owned)
     /// });
-    /// # drop((gate, router));
+    /// # drop((access, router));
     /// ```
     #[must_use]
     pub fn named_token(mut self, name: impl Into<String>, token: impl Into<String>) -> Self {
@@ -98,7 +98,7 @@ impl Gate {
         self
     }
 
-    /// Takes requests to this name, too: a name or an address. A port does not matter.
+    /// Accepts requests to this host too: a name or an address. The port does not matter.
     #[must_use]
     pub fn allow_host(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
@@ -107,7 +107,7 @@ impl Gate {
         self
     }
 
-    /// Takes requests of web pages of this origin, such as `https://editor.example`.
+    /// Accepts requests from web pages of this origin, such as `https://editor.example`.
     #[must_use]
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         let mut origin = origin.into();
@@ -116,13 +116,16 @@ impl Gate {
         self
     }
 
-    /// Whether any web page of elsewhere may talk to this server.
+    /// Returns `true` if web pages of another origin may use this server.
     pub(in crate::net) fn has_origins(&self) -> bool {
         !self.origins.is_empty()
     }
 
-    /// Whether the request is for this server, and from nobody who may not talk to it.
-    pub(in crate::net) fn check_origin(&self, request: &Request<'_>) -> Result<(), Refusal> {
+    /// Checks that the request is for this server, and that its origin is allowed.
+    pub(in crate::net) fn check_origin(
+        &self,
+        request: &HttpRequest<'_>,
+    ) -> Result<(), HttpRefusal> {
         for name in [request.authority, request.headers.host].into_iter().flatten() {
             self.check_host(name)?;
         }
@@ -141,57 +144,57 @@ impl Gate {
         }
     }
 
-    /// Checks that the request bears a token, if one is needed, and returns the identity of that token.
+    /// Checks that the request shows a token, if one is needed, and returns the identity of that token.
     pub(in crate::net) fn check_token(
         &self,
-        request: &Request<'_>,
-    ) -> Result<Option<Arc<Identity>>, Refusal> {
+        request: &HttpRequest<'_>,
+    ) -> Result<Option<Arc<Identity>>, HttpRefusal> {
         if self.tokens.is_empty() {
             return Ok(None);
         }
         let given = request.headers.authorization.and_then(|value| value.split_once(' '));
         let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
         let given = given.map_or("", |(_, given)| given.trim()).as_bytes();
-        // All are compared, even behind one that fits: the time must not tell which one it is.
+        // All tokens are compared, even after a match: the time must not reveal which one matched.
         let fits =
             |token: &&Token| is_same(given, token.secret.as_bytes()) & !token.secret.is_empty();
         let found = self.tokens.iter().filter(fits).fold(None, |found, it| found.or(Some(it)));
         found.map(|token| token.identity.clone()).ok_or(TOKEN)
     }
 
-    /// The origin of the request, if it is one of those that were allowed.
-    pub(in crate::net) fn allowed_origin<'a>(&self, request: &Request<'a>) -> Option<&'a str> {
+    /// The origin of the request, if it is allowed explicitly.
+    pub(in crate::net) fn allowed_origin<'a>(&self, request: &HttpRequest<'a>) -> Option<&'a str> {
         let origin =
             request.headers.origin.filter(|origin| !origin.eq_ignore_ascii_case("null"))?;
         let is_allowed = |allowed: &String| allowed.eq_ignore_ascii_case(origin);
         self.origins.iter().any(is_allowed).then_some(origin)
     }
 
-    fn check_host(&self, authority: &str) -> Result<(), Refusal> {
-        let host = Host::read(authority)?;
+    fn check_host(&self, authority: &str) -> Result<(), HttpRefusal> {
+        let host = RequestHost::read(authority)?;
         let is_named = match host {
-            Host::Address(address) => {
+            RequestHost::Address(address) => {
                 let (address, bound) = (address.to_canonical(), self.bound.to_canonical());
                 address.is_loopback() || address == bound || !bound.is_loopback()
             }
-            Host::Name(name) => name.eq_ignore_ascii_case("localhost"),
+            RequestHost::Name(name) => name.eq_ignore_ascii_case("localhost"),
         };
-        let is_allowed = |allowed: &String| Host::read(allowed).is_ok_and(|it| it.is(host));
+        let is_allowed = |allowed: &String| RequestHost::read(allowed).is_ok_and(|it| it.is(host));
         if is_named || self.hosts.iter().any(is_allowed) { Ok(()) } else { Err(HOST) }
     }
 }
 
-impl Default for Gate {
-    /// That of a server which only programs on this machine can reach.
+impl Default for AccessPolicy {
+    /// The policy of a server that only programs on this machine can reach.
     fn default() -> Self {
-        Gate::new(Ipv4Addr::LOCALHOST.into())
+        AccessPolicy::new(Ipv4Addr::LOCALHOST.into())
     }
 }
 
-impl fmt::Debug for Gate {
-    /// Shows how many tokens there are, and not what they are.
+impl fmt::Debug for AccessPolicy {
+    /// Shows the number of tokens, and not the tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
+        f.debug_struct("AccessPolicy")
             .field("bound", &self.bound)
             .field("tokens", &self.tokens.len())
             .field("hosts", &self.hosts)
@@ -200,20 +203,20 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// A server, as a `Host` header names it.
+/// The host in a `Host` header.
 #[derive(Clone, Copy)]
-enum Host<'a> {
+enum RequestHost<'a> {
     Address(IpAddr),
     Name(&'a str),
 }
 
-impl<'a> Host<'a> {
-    /// Reads `name`, `1.2.3.4` or `[::1]`, with or without a port, which does not matter.
-    fn read(authority: &'a str) -> Result<Self, Refusal> {
+impl<'a> RequestHost<'a> {
+    /// Parses `name`, `1.2.3.4` or `[::1]`, with or without a port, which does not matter.
+    fn read(authority: &'a str) -> Result<Self, HttpRefusal> {
         let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
             let (inside, port) = rest.split_once(']').ok_or(MALFORMED)?;
             let address: Ipv6Addr = inside.parse().map_err(|_| MALFORMED)?;
-            (Host::Address(address.into()), port)
+            (RequestHost::Address(address.into()), port)
         } else {
             let end = authority.find(':').unwrap_or(authority.len());
             let (name, port) = authority.split_at(end);
@@ -221,8 +224,9 @@ impl<'a> Host<'a> {
             if !name.bytes().all(is_plain) {
                 return Err(MALFORMED);
             }
-            let address = name.parse().map(|address: Ipv4Addr| Host::Address(address.into()));
-            (address.unwrap_or(Host::Name(name)), port)
+            let address =
+                name.parse().map(|address: Ipv4Addr| RequestHost::Address(address.into()));
+            (address.unwrap_or(RequestHost::Name(name)), port)
         };
         let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|it| it.is_ascii_digit());
         if port.is_empty() || port.strip_prefix(':').is_some_and(is_port) {
@@ -232,17 +236,21 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn is(self, other: Host<'_>) -> bool {
+    fn is(self, other: RequestHost<'_>) -> bool {
         match (self, other) {
-            (Host::Address(one), Host::Address(two)) => one.to_canonical() == two.to_canonical(),
-            (Host::Name(one), Host::Name(two)) => !one.is_empty() && one.eq_ignore_ascii_case(two),
+            (RequestHost::Address(one), RequestHost::Address(two)) => {
+                one.to_canonical() == two.to_canonical()
+            }
+            (RequestHost::Name(one), RequestHost::Name(two)) => {
+                !one.is_empty() && one.eq_ignore_ascii_case(two)
+            }
             _ => false,
         }
     }
 }
 
-/// Compares in a time that depends on the lengths alone: how far a wrong token is right cannot be
-/// measured.
+/// Compares in a time that depends only on the lengths, so that nobody can measure how much of a wrong
+/// token is right.
 fn is_same(one: &[u8], two: &[u8]) -> bool {
     if one.len() != two.len() {
         return false;

@@ -10,15 +10,15 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::Id;
 use tokio::net::TcpStream;
 
-use super::reply::{Reply, Step};
-use super::verdict::{Failure, id_of, judge};
+use super::reply::{ResponseReader, ResponseStep};
+use super::verdict::{HttpFailure, id_of, judge};
 use crate::net::{Place, Socket};
 
 /// A connection, and the request that it is used for.
-pub(super) struct Line {
+pub(super) struct HttpConnection {
     link: Link,
     /// What is under way, until it is answered.
-    exchange: Option<Exchange>,
+    exchange: Option<HttpExchange>,
 }
 
 enum Link {
@@ -30,7 +30,7 @@ enum Link {
 type Dialing = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
 /// A request, and what has come of its response.
-pub(super) struct Exchange {
+pub(super) struct HttpExchange {
     /// Head and body, one behind the other.
     request: Vec<u8>,
     /// Where the body begins.
@@ -38,25 +38,25 @@ pub(super) struct Exchange {
     written: usize,
     /// The server takes nothing more of it.
     is_cut: bool,
-    reply: Reply,
+    reply: ResponseReader,
     /// The id of the message, once somebody has asked for it.
     id: OnceCell<Option<Id>>,
 }
 
 /// What became of a request: the message that its response carried, if there was one.
-pub(super) struct Ended {
-    pub(super) exchange: Exchange,
-    pub(super) outcome: Result<Option<Vec<u8>>, Failure>,
+pub(super) struct EndedExchange {
+    pub(super) exchange: HttpExchange,
+    pub(super) outcome: Result<Option<Vec<u8>>, HttpFailure>,
 }
 
 /// What is known of the server.
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct ServerInfo {
     pub(super) place: Place,
     pub(super) limits: Limits,
 }
 
-impl Server {
+impl ServerInfo {
     /// Connects, in a future of its own.
     fn dial(&self) -> Dialing {
         let Place { host, port } = self.place.clone();
@@ -64,11 +64,11 @@ impl Server {
     }
 }
 
-impl Exchange {
+impl HttpExchange {
     /// A request that waits to be sent. Its body begins there.
-    pub(super) fn new(request: Vec<u8>, message_at: usize, server: &Server) -> Self {
-        let reply = Reply::awaited(server.limits.header_bytes);
-        Exchange { request, message_at, written: 0, is_cut: false, reply, id: OnceCell::new() }
+    pub(super) fn new(request: Vec<u8>, message_at: usize, server: &ServerInfo) -> Self {
+        let reply = ResponseReader::awaited(server.limits.header_bytes);
+        HttpExchange { request, message_at, written: 0, is_cut: false, reply, id: OnceCell::new() }
     }
 
     /// The id of the request; `None` if its message wants no answer.
@@ -96,15 +96,15 @@ impl Exchange {
     }
 }
 
-impl Line {
+impl HttpConnection {
     /// A connection that is up.
     pub(super) fn up(socket: Socket) -> Self {
-        Line { link: Link::Up(socket), exchange: None }
+        HttpConnection { link: Link::Up(socket), exchange: None }
     }
 
     /// A connection that is being made, for this request.
-    pub(super) fn dial(server: &Server, exchange: Exchange) -> Self {
-        Line { link: Link::Dialing(server.dial()), exchange: Some(exchange) }
+    pub(super) fn dial(server: &ServerInfo, exchange: HttpExchange) -> Self {
+        HttpConnection { link: Link::Dialing(server.dial()), exchange: Some(exchange) }
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -115,22 +115,22 @@ impl Line {
         matches!(self.link, Link::Down)
     }
 
-    /// Whether all of its request has left, or nothing more of it will.
+    /// Returns `true` if all of its request has left, or nothing more of it will.
     pub(super) fn is_sent(&self) -> bool {
         self.exchange.as_ref().is_none_or(|it| it.is_written() || it.is_cut)
     }
 
-    /// Whether no request is under way here.
+    /// Returns `true` if no request is under way here.
     pub(super) fn is_idle(&self) -> bool {
         self.exchange.is_none() || self.is_down()
     }
 
-    /// Whether the request of that id is under way here.
+    /// Returns `true` if the request of that id is under way here.
     pub(super) fn carries(&self, id: &Id) -> bool {
-        self.exchange.as_ref().and_then(Exchange::id) == Some(id)
+        self.exchange.as_ref().and_then(HttpExchange::id) == Some(id)
     }
 
-    /// Whether it can take a request. A connection that the server has closed cannot: a request is
+    /// Returns `true` if it can take a request. A connection that the server has closed cannot: a request is
     /// never sent twice, so it must not be lost there. What has come is asked of the system itself, as
     /// the runtime may not have looked since.
     pub(super) fn is_free(&mut self) -> bool {
@@ -147,12 +147,16 @@ impl Line {
     }
 
     /// Takes a request; nothing is sent yet.
-    pub(super) fn begin(&mut self, exchange: Exchange) {
+    pub(super) fn begin(&mut self, exchange: HttpExchange) {
         self.exchange = Some(exchange);
     }
 
     /// Connects, writes and reads, whichever it is time for; ready with what became of the request.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, server: &Server) -> Poll<Ended> {
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        server: &ServerInfo,
+    ) -> Poll<EndedExchange> {
         loop {
             match &mut self.link {
                 Link::Down => return Poll::Pending,
@@ -161,8 +165,8 @@ impl Line {
                     Err(error) => {
                         self.link = Link::Down;
                         if let Some(exchange) = self.exchange.take() {
-                            let outcome = Err(Failure::Unreachable(error));
-                            return Poll::Ready(Ended { exchange, outcome });
+                            let outcome = Err(HttpFailure::Unreachable(error));
+                            return Poll::Ready(EndedExchange { exchange, outcome });
                         }
                     }
                 },
@@ -181,8 +185,8 @@ impl Line {
                     }));
                     let step = read.unwrap_or_else(|_| Err(exchange.reply.broken()));
                     let (whole, keeps_alive) = match step {
-                        Ok(Step::More) => continue,
-                        Ok(Step::Done { status, body, keeps_alive }) => {
+                        Ok(ResponseStep::More) => continue,
+                        Ok(ResponseStep::Done { status, body, keeps_alive }) => {
                             (Ok((status, body)), keeps_alive)
                         }
                         Err(failure) => (Err(failure), false),
@@ -195,7 +199,7 @@ impl Line {
                         let outcome = whole.and_then(|(status, body)| {
                             judge(status, body, || exchange.id(), &server.limits)
                         });
-                        return Poll::Ready(Ended { exchange, outcome });
+                        return Poll::Ready(EndedExchange { exchange, outcome });
                     }
                 }
             }
@@ -205,15 +209,15 @@ impl Line {
     /// Ready when the server has had a moment to take what was sent last.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.link {
-            Link::Up(socket) if self.exchange.is_some() => socket.poll_farewell(cx),
+            Link::Up(socket) if self.exchange.is_some() => socket.poll_shutdown(cx),
             _ => Poll::Ready(()),
         }
     }
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for HttpConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_busy = self.exchange.is_some();
-        f.debug_struct("Line").field("is_busy", &is_busy).finish_non_exhaustive()
+        f.debug_struct("HttpConnection").field("is_busy", &is_busy).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What the two applications do.
+//! The actions of the two applications.
 
 use duet_rpc::Peer;
 
@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::plan::{Plan, STEP};
 use crate::world::{Act, CALL_TIMEOUT, Deed, FEW_EVENTS, PARKED_TIMEOUT, World};
 
-/// Where the numbers of the last calls begin, which show that all still works.
+/// The first number of the last calls, which show that everything still works.
 pub(crate) const LAST: u64 = 1_000_000;
 
 pub(crate) struct Actor {
@@ -42,7 +42,7 @@ pub(crate) async fn perform(actor: Actor) {
     let Actor { journal, peer, side, at, deed, number, plan, pad, most_events } = actor;
     sleep(at).await;
     let call = Called { peer: &peer, journal: &journal, side, number };
-    // How a call ends is in the journal.
+    // The journal has the end of the call.
     let _ = match deed {
         Deed::Notify => {
             let told = peer.notify("do", (number, plan, "p".repeat(pad))).await;
@@ -70,13 +70,14 @@ pub(crate) async fn perform(actor: Actor) {
     };
 }
 
-/// What is still on its way, such as answers to calls that were given up, arrives before this does.
+/// Makes a last call. Everything under way, such as answers to calls that were given up, arrives before
+/// its answer.
 pub(crate) async fn last_call(journal: &Journal, peers: &[Peer; 2], side: usize) -> bool {
     let number = LAST + side as u64 * STEP;
     let call = Called { peer: &peers[side], journal, side, number };
     match call.make(Plan::Now, 0, Terms::new(60_000)).await {
         Ok(Ok((answer, _))) => answer == number,
-        // What was given up long ago may only have come now.
+        // A request that was given up long ago may have come only now.
         Ok(Err(error)) => error.remote().is_some_and(|remote| remote.code == -32000),
         Err(Dropped) => false,
     }

@@ -1,4 +1,4 @@
-//! The ends of the link, as a peer has them.
+//! The reader and the writer of one side of the link.
 
 use std::io;
 use std::pin::Pin;
@@ -11,13 +11,14 @@ use super::Link;
 use super::way::WayEnd;
 use crate::journal::Event;
 
-/// The ends of the link that a side has.
+/// The reading end of a side.
 pub(crate) struct Reader {
     pub(super) link: Link,
     pub(super) side: usize,
     pub(super) sleep: Option<Pin<Box<Sleep>>>,
 }
 
+/// The writing end of a side.
 pub(crate) struct Writer {
     pub(super) link: Link,
     pub(super) side: usize,

@@ -1,4 +1,4 @@
-//! The third hand: it writes on the link, between the messages of the peers, what they never would.
+//! Injector: writes bytes on the link, between the messages of the peers, that no peer would write.
 
 use duet_rpc::proto::frame::Framing;
 
@@ -6,22 +6,22 @@ use crate::cutter::frame;
 use crate::plan::Plan;
 use crate::random::Random;
 
-/// Something that is put on the link.
+/// Bytes that are put on the link.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Towards whom.
+    /// The side that they go to.
     pub(crate) to: usize,
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
     /// The ids of the requests in it.
     pub(crate) requests: Vec<String>,
-    /// Which messages it has that a handler serves, in their order.
+    /// The numbers of its messages that a handler serves, in their order.
     pub(crate) messages: Vec<(u64, bool)>,
-    /// How many answers to nothing, with `id: null`, there are for it at most.
+    /// The most answers to it with `id: null`.
     pub(crate) faults: usize,
 }
 
-/// Where the numbers of its messages begin.
+/// The first number of its messages.
 pub(crate) const STRANGERS: u64 = 500_000;
 
 impl Piece {
@@ -108,7 +108,7 @@ impl Piece {
     }
 }
 
-/// Bytes that are no frame, with the next frame right behind them.
+/// Bytes that are not a frame, with the next frame right behind them.
 fn garbage(random: &mut Random, framing: Framing) -> Vec<u8> {
     match framing {
         Framing::Lsp => match random.below(4) {

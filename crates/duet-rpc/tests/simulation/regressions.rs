@@ -1,4 +1,4 @@
-//! What seeds have found, each alone and in few lines.
+//! Regressions: defects that seeds have found, each alone and in few lines.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A remote that says nothing. Who asks it for ever is stopped.
+/// A remote that sends nothing. A peer that polls it for ever is stopped.
 #[derive(Default)]
 struct Silent(AtomicUsize);
 
@@ -29,7 +29,7 @@ impl AsyncRead for Silent {
     }
 }
 
-/// A remote that takes all, or nothing, or breaks.
+/// A remote that takes everything, or nothing, or breaks.
 #[derive(Clone, Default)]
 struct Taker {
     is_stuck: Arc<AtomicBool>,
@@ -60,8 +60,8 @@ impl AsyncWrite for Taker {
 
 const TENTH: Duration = Duration::from_millis(100);
 
-/// Seeds that fail if a defect comes back, each with what it finds then. They belong to the worlds as they
-/// are made now: after a change there, undo each fix and look for new ones.
+/// Seeds that fail if a defect comes back, each with its finding. They belong to the current `world`:
+/// after a change there, undo each fix and look for new seeds.
 const SEEDS: [(u64, &str); 5] = [
     (14, "D27: events behind a large message are not sent until other traffic comes"),
     (27, "D27: events behind a large message are lost at a graceful close"),
@@ -79,8 +79,8 @@ fn p9_seeds_that_found_a_defect_pass() {
     }
 }
 
-/// A remote that cannot be written to may go on to answer for a while, but not beyond the time that a
-/// closing has; the driver even spun from then on.
+/// A remote to which writes fail may still answer for a while, but not beyond the time of a close. The
+/// defect: the driver spun from then on.
 #[tokio::test(start_paused = true)]
 async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     let taker = Taker::default();
@@ -101,7 +101,7 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     assert_eq!(error.kind(), ErrorKind::Disconnected);
 }
 
-/// A call that waits for room does not do so beyond its total.
+/// A call does not wait for room beyond its total.
 #[tokio::test(start_paused = true)]
 async fn p2_the_time_for_room_counts_for_the_total() {
     let taker = Taker::default();
@@ -118,12 +118,12 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     assert_eq!(begun.elapsed(), TENTH);
 }
 
-/// Progress restarts the whole timeout of a call that had to wait for room, and not what was left of it.
+/// Progress restarts the whole timeout of a call that had to wait for room, and not only the rest of it.
 #[tokio::test(start_paused = true)]
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 1);
-    let peer = Peer::builder(Stream::of(there)).profile(profile).router(Router::new()).spawn();
+    let peer = Peer::builder(Stream::from_io(there)).profile(profile).router(Router::new()).spawn();
     peer.notify("first", ["x".repeat(200)]).await.expect("there is room");
     let call = peer.call::<u64>("second", ()).timeout(10 * TENTH);
     let id = call.id().as_raw().to_owned();
@@ -144,7 +144,7 @@ async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     assert_eq!(call.await.expect("no panic").expect("there is time"), 7);
 }
 
-/// Those who wait for answers hear of the end in the order in which they called, each time.
+/// Callers learn of the end in the order of their calls, each time.
 #[tokio::test(start_paused = true)]
 async fn p5_callers_hear_of_the_end_in_their_order() {
     let stream = Stream::new(Silent::default(), Taker::default());
@@ -168,17 +168,17 @@ async fn p5_callers_hear_of_the_end_in_their_order() {
     assert!(ended.lock().expect("no panic").is_sorted(), "{ended:?}");
 }
 
-/// Reading stops when so much waits, and goes on when it does not, also if nothing was left of what had
-/// been read: the driver slept on, as nobody was to wake it for what came.
+/// Reading stops when too much waits, and goes on when there is room, even if everything that was read is
+/// handled. The defect: the driver slept on, because nothing woke it for the next bytes.
 #[tokio::test(start_paused = true)]
 async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
     let (here, there) = tokio::io::duplex(1024);
     let go_on = Arc::new(Notify::new());
-    let gate = Arc::clone(&go_on);
+    let release = Arc::clone(&go_on);
     let router = Router::new().method("wait", move || {
-        let gate = Arc::clone(&gate);
+        let release = Arc::clone(&release);
         async move {
-            gate.notified().await;
+            release.notified().await;
             Ok::<_, Failure>(())
         }
     });
@@ -186,10 +186,10 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
         it.order = Order::Sequential;
         it.limits.waiting = 1;
     });
-    let peer = Peer::builder(Stream::of(there)).profile(profile).router(router).spawn();
+    let peer = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let mut remote = BufReader::new(here);
     let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");
-    // The first runs, the second waits, and what follows is not read.
+    // The first runs, the second waits, and the following ones are not read.
     remote.write_all((request(1) + &request(2)).as_bytes()).await.expect("there is room");
     while peer.stats().waiting == 0 {
         tokio::task::yield_now().await;
@@ -206,7 +206,7 @@ async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
-/// A writer that passes on what it was given only when it is flushed, and not at the first try.
+/// A writer that passes bytes on only when it is flushed, and not at the first try.
 #[derive(Clone, Default)]
 struct Reluctant {
     held: Arc<Mutex<Vec<u8>>>,
@@ -239,7 +239,7 @@ impl AsyncWrite for Reluctant {
     }
 }
 
-/// What is sent before a handler that may be slow begins is flushed, too, however long that takes.
+/// Answers that are sent before a slow handler begins are flushed too, however long that takes.
 #[tokio::test(start_paused = true)]
 async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
     let (mut remote, there) = tokio::io::duplex(1024);
