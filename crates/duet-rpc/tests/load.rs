@@ -60,7 +60,7 @@ fn very_many_calls_at_once_are_answered() {
 fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
     current_thread().block_on(async {
         let before = alive_tasks();
-        let (router, _gate) = gated();
+        let (router, _permits) = gated();
         let (one, two) = Link::Memory.join(&roomy(), Router::new(), router);
         let mut calls = JoinSet::new();
         for number in 0..MANY {
@@ -174,7 +174,7 @@ fn a_pair_that_is_closed_leaves_no_task() {
         stopped_clock().block_on(async {
             let before = alive_tasks();
             for round in 0..20 {
-                let (router, _gate) = gated();
+                let (router, _permits) = gated();
                 let (one, two) = link.join(&Profile::agent(), router.clone(), router);
                 let mut calls = JoinSet::new();
                 for peer in [&one, &two] {

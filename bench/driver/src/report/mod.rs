@@ -84,7 +84,7 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
         ("sockets-two-cores", |view| socket_tables::ratios(view, Pinning::TwoCores)),
         ("sockets-latency", |view| tables::latency(view, tables::OVER)),
         ("sockets-system-calls", |view| tables::system_calls(view, tables::OVER)),
-        ("sockets-crowd", socket_tables::many),
+        ("sockets-connections", socket_tables::many),
         ("sockets-cores", socket_tables::cores),
         ("sockets-fairness", socket_tables::fairness),
     ];

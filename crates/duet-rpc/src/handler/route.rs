@@ -159,7 +159,7 @@ impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
 }
 
 /// The markers of a handler. None of them is ever made, so none has to be `Send`.
-type Marks<S, R, O, E> = fn() -> (S, R, O, E);
+type TypeMarks<S, R, O, E> = fn() -> (S, R, O, E);
 
 /// The future of a handler.
 type FutureOf<H, S, R> = <<H as Handler<S>>::Return as Returns<R>>::Future;
@@ -171,7 +171,7 @@ where
 {
     pub(super) handler: Arc<H>,
     pub(super) bound: <H::Arguments as Arguments<A>>::Bound,
-    marks: PhantomData<Marks<S, R, O, E>>,
+    marks: PhantomData<TypeMarks<S, R, O, E>>,
 }
 
 impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>

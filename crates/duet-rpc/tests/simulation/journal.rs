@@ -20,7 +20,7 @@ pub(crate) enum Event {
     WriteFailed(usize),
     /// Its writer was closed, its reader was dropped.
     Shut(usize),
-    Deaf(usize),
+    StoppedReading(usize),
     /// The last byte of its message of this number was taken from it, or reached the other.
     Sent(usize, usize),
     Arrived(usize, usize),

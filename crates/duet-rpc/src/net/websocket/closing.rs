@@ -23,7 +23,7 @@ pub(super) struct CloseFrame {
 }
 
 /// Sends the close frame, and waits a moment for the remote to read it.
-pub(super) struct Closing {
+pub(super) struct WebSocketClosing {
     frame: Vec<u8>,
     sent: usize,
     /// `true` if the remote may still be sending a message that was refused.
@@ -31,7 +31,7 @@ pub(super) struct Closing {
     patience: Pin<Box<Sleep>>,
 }
 
-impl Closing {
+impl WebSocketClosing {
     pub(super) fn new(role: Role, close: Option<CloseFrame>) -> Self {
         let mut frame = Vec::new();
         if let Some(close) = close {
@@ -43,7 +43,12 @@ impl Closing {
             writer.write_control(&mut frame, ControlKind::Close, &control);
         }
         let is_refusal = close.is_some_and(|close| !close.reason.is_empty());
-        Closing { frame, sent: 0, is_refusal, patience: Box::pin(tokio::time::sleep(PATIENCE)) }
+        WebSocketClosing {
+            frame,
+            sent: 0,
+            is_refusal,
+            patience: Box::pin(tokio::time::sleep(PATIENCE)),
+        }
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, socket: &mut Socket) -> Poll<()> {

@@ -17,7 +17,7 @@ use duet_rpc_proto::Profile;
 use duet_rpc_proto::ws::{Control, ControlKind, Problem, Role, close_code};
 
 use self::clock::{Due, WebSocketClock};
-use self::closing::{CloseFrame, Closing};
+use self::closing::{CloseFrame, WebSocketClosing};
 use self::reader::{FrameReader, WebSocketEnd};
 use super::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
@@ -60,7 +60,7 @@ pub struct WebSocket {
     close_frame: Option<CloseFrame>,
     /// Set by a server that stops, before it closes its connections.
     going_away: Option<Arc<AtomicBool>>,
-    closing: Option<Box<Closing>>,
+    closing: Option<Box<WebSocketClosing>>,
 }
 
 /// The silence after which the remote is pinged, and then the time that it has to answer.
@@ -192,7 +192,7 @@ impl WebSocket {
     }
 
     /// The close frame for the remote, unless it cannot be sent any more.
-    fn begin_closing(&mut self) -> Closing {
+    fn begin_closing(&mut self) -> WebSocketClosing {
         let is_going_away =
             self.going_away.as_ref().is_some_and(|going_away| going_away.load(Ordering::Relaxed));
         let code = match is_going_away {
@@ -201,7 +201,7 @@ impl WebSocket {
         };
         let frame = self.close_frame.take().unwrap_or(CloseFrame { code: Some(code), reason: "" });
         // In the middle of a frame, the remote would take it for a part of that frame.
-        Closing::new(self.role, Some(frame).filter(|_| !self.is_midway))
+        WebSocketClosing::new(self.role, Some(frame).filter(|_| !self.is_midway))
     }
 }
 

@@ -140,7 +140,7 @@ impl Drop for Writer {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut inner = self.link.inner();
-        inner.journal.note(Event::Deaf(self.side));
+        inner.journal.note(Event::StoppedReading(self.side));
         let way = &mut inner.ways[1 - self.side];
         way.cannot_write.get_or_insert(io::ErrorKind::BrokenPipe);
         way.wake();
