@@ -103,7 +103,7 @@ impl Ledger {
             Event::Response(status, body) => self.take_response(status, &body)?,
             Event::Pong(payload) => {
                 let place = self.pongs.iter().position(|ping| *ping == payload);
-                let came = format_args!("{payload:?}");
+                let came = format!("{payload:?}");
                 Failure::unless(place.is_some(), "a wrong pong", &self.pongs, came)?;
                 // One pong may answer several pings, with the payload of the last.
                 place.map(|place| self.pongs.drain(..=place));
@@ -180,7 +180,7 @@ impl Ledger {
     /// Checks that no answer follows the answer to a later request, if answers keep their order.
     fn check_order(&mut self, place: u64, text: &str) -> Result<(), Failure> {
         let is_late = self.is_sequential && place < self.latest;
-        let expected = format_args!("before the answer to request {}", self.latest);
+        let expected = format!("before the answer to request {}", self.latest);
         Failure::unless(!is_late, "answers out of order", expected, text)?;
         self.latest = self.latest.max(place);
         Ok(())
