@@ -1,11 +1,13 @@
 //! Charts that compare servers under each load.
 
+use crate::load::{Load, Shape};
 use crate::report::number;
 use crate::report::panels::{Panels, style};
 use crate::report::scale::{Kind, Scale};
 use crate::report::svg::{self, Anchor, Svg, colour};
 use crate::report::view::{Entrant, FIRST, Role, View};
 use crate::server::Pinning;
+use crate::wire::Framing;
 
 /// One core, which shows the software.
 const CORES: Pinning = Pinning::OneCore;
@@ -14,10 +16,20 @@ const COLUMNS: usize = 3;
 const BAR: f64 = 11.0;
 const DOT: f64 = 4.5;
 
-/// Ratio to the bare loop for each server: bars that begin at the bare loop.
+/// Ratio to the bare loop for each server, under every load.
 pub fn ratios(view: View<'_>) -> String {
-    let loads = view.loads(CORES, false);
+    draw_ratios(view, view.entrants(CORES, FIRST), view.loads(CORES, false))
+}
+
+/// Ratio to the bare loop for each server of one framing, under two loads: the picture of the README.
+pub fn overview(view: View<'_>) -> String {
     let mut entrants = view.entrants(CORES, FIRST);
+    entrants.retain(|entrant| entrant.framing == Framing::Lsp && !entrant.role().is_limit());
+    draw_ratios(view, entrants, vec![FIRST, Load::echo(64, 1_000, Shape::Nested)])
+}
+
+/// Bars that begin at the bare loop.
+fn draw_ratios(view: View<'_>, mut entrants: Vec<Entrant<'_>>, loads: Vec<Load>) -> String {
     // The bars begin there.
     entrants.retain(|entrant| entrant.role() != Role::Limit);
     let ratio = |entrant: Entrant<'_>, load| view.ratio(entrant, CORES, load);

@@ -93,8 +93,9 @@ fn blocks(of_pipes: Option<View<'_>>, of_sockets: Option<View<'_>>) -> Vec<Block
     pipes.chain(sockets).collect()
 }
 
-fn charts(view: View<'_>) -> [(&'static str, String); 5] {
+fn charts(view: View<'_>) -> [(&'static str, String); 6] {
     [
+        ("overview.svg", bars::overview(view)),
         ("ratios.svg", bars::ratios(view)),
         ("waiting.svg", bars::waiting(view)),
         ("size.svg", lines::size(view)),
