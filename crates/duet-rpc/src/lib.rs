@@ -189,6 +189,8 @@ mod server;
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub mod service;
 #[cfg(unix)]
+mod stderr_log;
+#[cfg(unix)]
 mod stdio;
 mod sync;
 #[doc(hidden)]

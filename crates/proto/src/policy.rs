@@ -190,10 +190,15 @@ impl Profile {
         Profile { framing: framing.into(), ..self }
     }
 
-    /// Sets the order in which messages are handled.
+    /// Sets the order in which messages are handled. Another order than sequential raises a limit of
+    /// one request in flight to the default of 1,024, because one request alone cannot be concurrent.
     #[must_use]
-    pub fn order(self, order: Order) -> Profile {
-        Profile { order, ..self }
+    pub fn order(mut self, order: Order) -> Profile {
+        self.order = order;
+        if order != Order::Sequential && self.limits.in_flight <= 1 {
+            self.limits.in_flight = Limits::default().in_flight;
+        }
+        self
     }
 
     /// Sets the rule for batches.
@@ -336,6 +341,17 @@ mod tests {
         assert_eq!((mcp.dialect, mcp.busy_code), (Dialect::Notifications, Code::INTERNAL_ERROR));
         let Profile { dialect, busy_code, .. } = Profile::agent();
         assert_eq!(Profile { dialect, busy_code, ..mcp }, Profile::agent());
+    }
+
+    #[test]
+    fn c3_an_order_other_than_sequential_raises_a_limit_of_one_request() {
+        let editor = Profile::editor();
+        for order in [Order::Barrier, Order::ByKey, Order::Concurrent] {
+            assert_eq!(editor.order(order).limits.in_flight, 1024, "{order:?}");
+            assert_eq!(editor.max_in_flight(7).order(order).limits.in_flight, 7, "{order:?}");
+            assert_eq!(editor.order(order).max_in_flight(1).limits.in_flight, 1, "{order:?}");
+        }
+        assert_eq!(editor.order(Order::Sequential).limits.in_flight, 1);
     }
 
     #[test]

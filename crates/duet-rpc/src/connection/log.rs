@@ -22,6 +22,8 @@ use tracing::level_filters::LevelFilter;
 use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
 use crate::panic_guard;
+#[cfg(unix)]
+use crate::stderr_log;
 
 /// The target of the records of requests and responses, which are events at the level `debug`. A
 /// subscriber can treat them separately.
@@ -187,6 +189,8 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
+        #[cfg(unix)]
+        stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
         match is_ours || id.is_none() {
             true => tracing::error!(%error, answer, method, id, "handler failed"),
             false => tracing::warn!(%error, answer, method, id, "handler failed"),
@@ -211,6 +215,8 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();
         let error = Logged(&error);
+        #[cfg(unix)]
+        stderr_log::handler_failed(method, None, &error);
         tracing::error!(%error, method, "handler failed after its request was cancelled");
     });
 }
@@ -218,6 +224,8 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
 /// Logs a result that cannot be serialised.
 pub(super) fn cannot_write(error: &Error, method: &str) {
     let (id, error) = (error.id().map(display), Logged(error));
+    #[cfg(unix)]
+    stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
     tracing::error!(%error, method, id, "cannot serialise the result");
 }
 

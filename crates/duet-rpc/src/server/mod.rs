@@ -35,6 +35,7 @@ use crate::net::{Address, Hub, HubBuilder, Listener, at_exit};
 use crate::panic_guard;
 use crate::peer::{Peer, Peers};
 use crate::router::Router;
+use crate::stderr_log;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
 use crate::threads;
@@ -275,6 +276,7 @@ impl Server {
 
     /// Serves on this thread.
     fn run_here(self) -> Result<(), Error> {
+        stderr_log::enable();
         panic_guard::silence_hook();
         let exit_hook = self.before_exit.clone().map(once);
         let watch = ShutdownWatch::start(exit_hook.clone()).map_err(cannot_start)?;

@@ -1,0 +1,88 @@
+//! The log of a server without a `tracing` subscriber (G1, L8): this runs itself as a process of its own, because a
+//! subscriber is installed once in a process.
+
+#[cfg(not(unix))]
+fn main() {}
+
+#[cfg(unix)]
+fn main() -> std::process::ExitCode {
+    match std::env::var_os(process::ROLE) {
+        Some(_) => process::server(),
+        None => process::client(),
+    }
+}
+
+#[cfg(unix)]
+mod process {
+    use std::io::{Read, Write};
+    use std::process::{Command, ExitCode, Stdio};
+
+    use duet_rpc::{OrInternal, Profile, Router};
+
+    pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
+
+    /// More lines than a pipe holds.
+    const MANY: usize = 20_000;
+
+    pub(super) fn server() -> ExitCode {
+        let router = Router::new()
+            .method("panic", async || -> i64 { panic!("secret") })
+            .method("fail", async || {
+                Err::<i64, _>(std::io::Error::other("disk full")).or_internal()
+            })
+            .method("work", async || 1);
+        duet_rpc::serve(Profile::agent(), router)
+    }
+
+    pub(super) fn client() -> ExitCode {
+        g1_failures_and_panics_are_printed();
+        l8_a_stderr_that_nobody_reads_does_not_stop_the_server();
+        ExitCode::SUCCESS
+    }
+
+    fn start() -> std::process::Child {
+        let mut command = Command::new(std::env::current_exe().expect("it runs"));
+        command.env(ROLE, "server");
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("it starts")
+    }
+
+    fn request(method: &str) -> String {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n")
+    }
+
+    fn g1_failures_and_panics_are_printed() {
+        let mut server = start();
+        let requests =
+            request("panic") + &request("fail") + &request("work") + &request("\\u001b[31m");
+        server.stdin.take().expect("a pipe").write_all(requests.as_bytes()).expect("it reads");
+        let output = server.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let line = |method: &str| {
+            let field = format!("(method \"{method}\"");
+            said.lines().find(|line| line.contains(&field)).unwrap_or_else(|| panic!("{said}"))
+        };
+        assert!(line("panic").starts_with("error: handler failed"), "{said}");
+        assert!(line("panic").contains("tests/stderr_log.rs:"), "{said}");
+        assert!(line("fail").contains("disk full"), "{said}");
+        assert!(!said.contains("secret") && !said.contains('\u{1b}'), "{said}");
+        assert!(!said.contains("work"), "{said}");
+    }
+
+    fn l8_a_stderr_that_nobody_reads_does_not_stop_the_server() {
+        let mut server = start();
+        let (mut stdin, mut stdout) =
+            (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
+        let writer = std::thread::spawn(move || {
+            for _ in 0..MANY {
+                stdin.write_all(request("fail").as_bytes()).expect("it reads");
+            }
+        });
+        let mut answers = String::new();
+        stdout.read_to_string(&mut answers).expect("it answers");
+        writer.join().expect("all was written");
+        assert_eq!(answers.lines().count(), MANY);
+        assert!(server.wait().expect("it ends").success());
+    }
+}
