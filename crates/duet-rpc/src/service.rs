@@ -198,10 +198,10 @@ use crate::peer::{Peer, Peers};
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 #[must_use = "a connection is closed when the last handle is dropped"]
-pub struct CallTarget(Handle);
+pub struct CallTarget(Destination);
 
 #[derive(Clone, Debug)]
-enum Handle {
+enum Destination {
     Peer(Peer),
     Client(Client),
     Peers(Peers),
@@ -211,9 +211,9 @@ impl CallTarget {
     /// Calls a method, as [`Peer::call`] and [`Client::call`] do.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match &self.0 {
-            Handle::Peer(peer) => peer.call(method, params),
-            Handle::Client(client) => client.call(method, params),
-            Handle::Peers(_) => {
+            Destination::Peer(peer) => peer.call(method, params),
+            Destination::Client(client) => client.call(method, params),
+            Destination::Peers(_) => {
                 let cause = "a call goes to one connection, and notifications alone to all";
                 Call::refused(None, Error::new(ErrorKind::OneWay).caused_by(cause))
             }
@@ -223,16 +223,16 @@ impl CallTarget {
     /// Sends a notification, as [`Peer::notify`] and [`Client::notify`] do, or as [`Peers::broadcast`] does.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
         match &self.0 {
-            Handle::Peer(peer) => peer.notify(method, params).await,
-            Handle::Client(client) => client.notify(method, params).await,
-            Handle::Peers(peers) => peers.broadcast(method, params).map(|_| ()),
+            Destination::Peer(peer) => peer.notify(method, params).await,
+            Destination::Client(client) => client.notify(method, params).await,
+            Destination::Peers(peers) => peers.broadcast(method, params).map(|_| ()),
         }
     }
 }
 
 impl From<Peer> for CallTarget {
     fn from(peer: Peer) -> Self {
-        CallTarget(Handle::Peer(peer))
+        CallTarget(Destination::Peer(peer))
     }
 }
 
@@ -244,7 +244,7 @@ impl From<&Peer> for CallTarget {
 
 impl From<Client> for CallTarget {
     fn from(client: Client) -> Self {
-        CallTarget(Handle::Client(client))
+        CallTarget(Destination::Client(client))
     }
 }
 
@@ -256,7 +256,7 @@ impl From<&Client> for CallTarget {
 
 impl From<Peers> for CallTarget {
     fn from(peers: Peers) -> Self {
-        CallTarget(Handle::Peers(peers))
+        CallTarget(Destination::Peers(peers))
     }
 }
 

@@ -9,11 +9,11 @@ use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, PatType, ReturnType, Signature, Type, parse_quote};
 
 use crate::errors::Errors;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 use crate::syntax::{last_name, type_arguments};
 
-const FUNCTION: Place =
-    Place { name: "`debug_handler`", words: &[("crate", Form::Text)], conflicts: &[] };
+const FUNCTION: OptionTable =
+    OptionTable { name: "`debug_handler`", words: &[("crate", Form::Text)], conflicts: &[] };
 
 /// Arguments that are not params, by the last name of their type.
 const EXTRACTORS: [&str; 4] = ["Context", "Method", "Request", "State"];

@@ -1,6 +1,6 @@
 //! The words of `#[rpc(...)]` and `#[service(...)]`: which of them go where, and in which form.
 //!
-//! A [`Place`] is a table of the words that it takes. A word that is unknown there, stands twice, has
+//! A [`OptionTable`] is a table of the words that it takes. A word that is unknown there, stands twice, has
 //! the wrong form or contradicts another is reported with the words that would do.
 
 use proc_macro2::{Span, TokenStream};
@@ -27,7 +27,7 @@ pub(crate) enum Form {
 }
 
 /// A place where words stand.
-pub(crate) struct Place {
+pub(crate) struct OptionTable {
     /// As a sentence names it: "a method".
     pub(crate) name: &'static str,
     pub(crate) words: &'static [(&'static str, Form)],
@@ -41,46 +41,54 @@ pub(crate) struct Options(Vec<(Ident, Meta)>);
 
 impl Options {
     /// Takes `#[rpc(...)]` out of the attributes of an item, and reads it.
-    pub(crate) fn take(attrs: &mut Vec<Attribute>, place: &Place, errors: &mut Errors) -> Self {
+    pub(crate) fn take(
+        attrs: &mut Vec<Attribute>,
+        table: &OptionTable,
+        errors: &mut Errors,
+    ) -> Self {
         let (ours, others) = attrs.drain(..).partition(|attr| attr.path().is_ident("rpc"));
         *attrs = others;
-        Options::of(&ours, place, errors)
+        Options::from_attrs(&ours, table, errors)
     }
 
     /// Reads `#[rpc(...)]` among the attributes of an item.
-    pub(crate) fn of(attrs: &[Attribute], place: &Place, errors: &mut Errors) -> Self {
+    pub(crate) fn from_attrs(
+        attrs: &[Attribute],
+        table: &OptionTable,
+        errors: &mut Errors,
+    ) -> Self {
         let mut options = Options::default();
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("rpc")) {
             match &attr.meta {
                 Meta::Path(_) => {}
-                Meta::List(list) => options.read(list.tokens.clone(), place, errors),
+                Meta::List(list) => options.read(list.tokens.clone(), table, errors),
                 Meta::NameValue(_) => errors.push(attr, "write `#[rpc(...)]`"),
             }
         }
-        options.check_conflicts(place, errors);
+        options.check_conflicts(table, errors);
         options
     }
 
     /// Reads the words in an attribute's parentheses.
-    pub(crate) fn parse(tokens: TokenStream, place: &Place, errors: &mut Errors) -> Self {
+    pub(crate) fn parse(tokens: TokenStream, table: &OptionTable, errors: &mut Errors) -> Self {
         let mut options = Options::default();
-        options.read(tokens, place, errors);
-        options.check_conflicts(place, errors);
+        options.read(tokens, table, errors);
+        options.check_conflicts(table, errors);
         options
     }
 
-    fn read(&mut self, tokens: TokenStream, place: &Place, errors: &mut Errors) {
+    fn read(&mut self, tokens: TokenStream, table: &OptionTable, errors: &mut Errors) {
         let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
             Ok(metas) => metas,
             Err(error) => return errors.add(error),
         };
         for meta in metas {
             let known = meta.path().get_ident().and_then(|ident| {
-                let found = place.words.iter().find(|(word, _)| ident == word);
+                let found = table.words.iter().find(|(word, _)| ident == word);
                 found.map(|(_, form)| (ident.clone(), *form))
             });
             let Some((word, form)) = known else {
-                errors.push(meta.path(), unknown(meta.path(), place));
+                errors.push(meta.path(), unknown(meta.path(), table));
                 continue;
             };
             if self.get(&word.to_string()).is_some() {
@@ -93,8 +101,8 @@ impl Options {
         }
     }
 
-    fn check_conflicts(&self, place: &Place, errors: &mut Errors) {
-        for (one, other, reason) in place.conflicts {
+    fn check_conflicts(&self, table: &OptionTable, errors: &mut Errors) {
+        for (one, other, reason) in table.conflicts {
             if let (Some(_), Some((word, _))) = (self.get(one), self.get(other)) {
                 errors.push(word, format!("`{other}` contradicts `{one}`: {reason}"));
             }
@@ -147,10 +155,10 @@ impl Options {
     }
 }
 
-fn unknown(path: &Path, place: &Place) -> String {
-    let words: Vec<_> = place.words.iter().map(|(word, _)| format!("`{word}`")).collect();
+fn unknown(path: &Path, table: &OptionTable) -> String {
+    let words: Vec<_> = table.words.iter().map(|(word, _)| format!("`{word}`")).collect();
     let path = quote!(#path).to_string();
-    format!("`{path}` is not an option of {}; the options are {}", place.name, words.join(", "))
+    format!("`{path}` is not an option of {}; the options are {}", table.name, words.join(", "))
 }
 
 /// Suggestion for a word that has the wrong form.

@@ -34,14 +34,14 @@ impl ConnectionState {
 
 /// The end of a connection and its reason. It is cheap to clone.
 #[derive(Clone)]
-pub struct Disconnect(Arc<Inner>);
+pub struct Disconnect(Arc<DisconnectDetails>);
 
 #[derive(Clone)]
-struct Inner {
+struct DisconnectDetails {
     reason: CloseReason,
     failure: Option<Arc<Error>>,
     exit_report: ExitReport,
-    last_stderr: Option<LastStderr>,
+    last_stderr: Option<StderrCause>,
 }
 
 /// The number of stderr lines of a process that an error shows, and the length of each.
@@ -51,12 +51,12 @@ const SHOWN_CHARS: usize = 200;
 /// The last lines that a remote process wrote to stderr, as the cause of the end of its connection.
 /// They may hold anything, so the log leaves them out.
 #[derive(Clone)]
-pub(super) struct LastStderr {
+pub(super) struct StderrCause {
     lines: Vec<String>,
     failure: Option<Arc<Error>>,
 }
 
-impl fmt::Display for LastStderr {
+impl fmt::Display for StderrCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("it wrote to stderr")?;
         let skipped = self.lines.len().saturating_sub(SHOWN_LINES);
@@ -68,13 +68,13 @@ impl fmt::Display for LastStderr {
     }
 }
 
-impl fmt::Debug for LastStderr {
+impl fmt::Debug for StderrCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastStderr").field("lines", &self.lines.len()).finish_non_exhaustive()
+        f.debug_struct("StderrCause").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }
 
-impl std::error::Error for LastStderr {
+impl std::error::Error for StderrCause {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         to_cause(self.failure.as_ref())
     }
@@ -105,7 +105,7 @@ impl Disconnect {
     pub(crate) fn new(reason: CloseReason, failure: Option<Error>) -> Self {
         let failure = failure.map(Arc::new);
         let exit_report = ExitReport::default();
-        Disconnect(Arc::new(Inner { reason, failure, exit_report, last_stderr: None }))
+        Disconnect(Arc::new(DisconnectDetails { reason, failure, exit_report, last_stderr: None }))
     }
 
     pub(crate) fn failed(reason: CloseReason, error: std::io::Error) -> Self {
@@ -115,8 +115,12 @@ impl Disconnect {
     /// The same, once it is known what became of the other end.
     pub(crate) fn with_exit_report(&self, exit_report: ExitReport) -> Self {
         let (lines, failure) = (exit_report.last_stderr.clone(), self.0.failure.clone());
-        let last_stderr = (!lines.is_empty()).then_some(LastStderr { lines, failure });
-        Disconnect(Arc::new(Inner { exit_report, last_stderr, ..Inner::clone(&self.0) }))
+        let last_stderr = (!lines.is_empty()).then_some(StderrCause { lines, failure });
+        Disconnect(Arc::new(DisconnectDetails {
+            exit_report,
+            last_stderr,
+            ..DisconnectDetails::clone(&self.0)
+        }))
     }
 
     /// For a connection whose driver was dropped.

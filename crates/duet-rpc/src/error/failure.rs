@@ -9,9 +9,7 @@ use std::io;
 use duet_rpc_proto::message::{Code, ErrorObject, ParamProblem};
 use serde::Serialize;
 
-use super::{Error, ErrorKind, RemoteError};
-
-type Cause = Box<dyn StdError + Send + Sync + 'static>;
+use super::{BoxError, Error, ErrorKind, RemoteError};
 
 /// Failure of a handler: the error object for the remote, and the cause for the log.
 ///
@@ -40,7 +38,7 @@ type Cause = Box<dyn StdError + Send + Sync + 'static>;
 /// ```
 pub struct Failure {
     object: ErrorObject,
-    cause: Option<Cause>,
+    cause: Option<BoxError>,
 }
 
 impl Failure {
@@ -70,7 +68,7 @@ impl Failure {
     }
 
     /// An internal error; the cause is for the log alone.
-    pub fn internal(cause: impl Into<Cause>) -> Self {
+    pub fn internal(cause: impl Into<BoxError>) -> Self {
         Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }
     }
 
@@ -113,7 +111,7 @@ impl Failure {
 
     /// Adds what caused it, for the log.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.cause = Some(cause.into());
         self
     }
@@ -169,8 +167,8 @@ impl From<RemoteError> for Failure {
     }
 }
 
-impl From<Cause> for Failure {
-    fn from(cause: Cause) -> Self {
+impl From<BoxError> for Failure {
+    fn from(cause: BoxError) -> Self {
         Failure::internal(cause)
     }
 }

@@ -15,12 +15,13 @@ use crate::panic_guard;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::Refused;
 
-use self::disconnect::LastStderr;
+use self::disconnect::StderrCause;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
 pub use self::failure::{Failure, OrInternal};
 pub use self::from_remote::FromRemote;
 
-type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
+/// Any error, as a cause.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
 /// An error, with its cause and the request that it belongs to.
 ///
@@ -41,12 +42,12 @@ type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// assert!(error.is_recoverable());
 /// assert_eq!(error.to_object().message(), "Internal error");
 /// ```
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorDetails>);
 
-struct Inner {
+struct ErrorDetails {
     kind: ErrorKind,
     id: Option<Id>,
-    cause: Option<Cause>,
+    cause: Option<BoxError>,
     backtrace: Backtrace,
 }
 
@@ -113,12 +114,12 @@ impl Error {
     /// An error of this kind. Where the environment asks for backtraces, it has one from here.
     pub fn new(kind: ErrorKind) -> Self {
         let backtrace = Backtrace::capture();
-        Error(Box::new(Inner { kind, id: None, cause: None, backtrace }))
+        Error(Box::new(ErrorDetails { kind, id: None, cause: None, backtrace }))
     }
 
     /// Adds what caused it.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
@@ -197,9 +198,9 @@ impl Error {
 }
 
 /// The kind of the error and its request, without any text of the remote.
-struct What<'a>(&'a Error);
+struct Summary<'a>(&'a Error);
 
-impl fmt::Display for What<'_> {
+impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind() {
             ErrorKind::Handler => "a handler failed",
@@ -228,7 +229,7 @@ impl fmt::Display for Error {
     /// Says what went wrong, with the code and the message of an error that the remote answered; with `{:#}`
     /// also why, cause by cause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        What(self).fmt(f)?;
+        Summary(self).fmt(f)?;
         let mut cause = self.cause().filter(|cause| f.alternate() || cause.is::<RemoteError>());
         while let Some(deeper) = cause {
             write!(f, ": {deeper}")?;
@@ -277,7 +278,7 @@ impl fmt::Display for Logged<'_> {
             text
         });
         let causes = causes.unwrap_or_else(|_| ": its cause panics when it is shown".to_owned());
-        write!(f, "{}{causes}", What(self.0))
+        write!(f, "{}{causes}", Summary(self.0))
     }
 }
 
@@ -290,7 +291,7 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
         push_cause(text, inner);
         Ok(())
     } else if let Some(error) = cause.downcast_ref::<Error>() {
-        write!(text, "{}", What(error))
+        write!(text, "{}", Summary(error))
     } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
         write!(text, "its code is {}", remote.code)
     } else if let Some(UncorrelatedError(remote)) = cause.downcast_ref() {
@@ -298,7 +299,7 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
         // The message may be made of what a remote has sent.
         write!(text, "its code is {}", object.code().0)
-    } else if cause.is::<LastStderr>() {
+    } else if cause.is::<StderrCause>() {
         text.push_str("its stderr is not logged");
         Ok(())
     } else if let Some(wrong) = cause.downcast_ref::<WrongResult>() {

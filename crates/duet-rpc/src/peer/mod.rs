@@ -186,7 +186,7 @@ impl Peer {
     /// `on_connect` has returned until it ends. For a peer on its own, it is that one connection. See [`Peers`].
     pub fn peers(&self) -> Peers {
         match &self.shared().registry {
-            Some(registry) => Peers::of(registry),
+            Some(registry) => Peers::from_registry(registry),
             None => Peers::one(self.clone()),
         }
     }

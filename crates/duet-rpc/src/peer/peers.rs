@@ -50,7 +50,7 @@ pub struct Broadcast {
 }
 
 impl Peers {
-    pub(crate) fn of(registry: &Arc<Registry>) -> Self {
+    pub(crate) fn from_registry(registry: &Arc<Registry>) -> Self {
         Peers(Members::All(Arc::clone(registry)))
     }
 
@@ -152,7 +152,11 @@ struct Entries {
 impl Registry {
     /// Adds a connection, which is closed if the server stops already. Whoever stops the server sets that before
     /// it looks here, so it either finds the connection here or has set it.
-    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, is_stopping: impl FnOnce() -> bool) -> Entry {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        peer: Peer,
+        is_stopping: impl FnOnce() -> bool,
+    ) -> Registration {
         let mut entries = lock(&self.0);
         if is_stopping() {
             peer.begin_close(None);
@@ -160,17 +164,17 @@ impl Registry {
         let key = entries.next_key;
         entries.next_key += 1;
         entries.peers.insert(key, peer);
-        Entry { registry: Arc::clone(self), key }
+        Registration { registry: Arc::clone(self), key }
     }
 }
 
 /// A place in a registry. The connection leaves with it.
-pub(crate) struct Entry {
+pub(crate) struct Registration {
     registry: Arc<Registry>,
     key: u64,
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         let peer = lock(&self.registry.0).peers.remove(&self.key);
         // What belongs to a connection may be the application's: it goes without the lock.

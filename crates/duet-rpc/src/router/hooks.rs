@@ -27,7 +27,7 @@ use crate::handler::{Answer, Answered, Host, IntoFailure, Outcome, Route, Slot, 
 use crate::panic_guard;
 
 /// A function that may refuse a message.
-pub(super) type Guard = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
+pub(super) type GuardFn = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
 
 impl Router {
     /// Lets a function decide on each message whether it may go on to its handler. Its failure is the answer;
@@ -70,13 +70,13 @@ impl Router {
 /// The observers and guards of a handler, each joined into one: most have no more, and need no list.
 pub(crate) struct Hooks {
     observer: Option<Arc<dyn Observer>>,
-    guard: Option<Arc<Guard>>,
+    guard: Option<Arc<GuardFn>>,
 }
 
 impl Hooks {
     /// `None` if there is nothing to pass.
-    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<Guard>]) -> Option<Self> {
-        let all = |first: Arc<Guard>, second: Arc<Guard>| -> Arc<Guard> {
+    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<GuardFn>]) -> Option<Self> {
+        let all = |first: Arc<GuardFn>, second: Arc<GuardFn>| -> Arc<GuardFn> {
             Arc::new(move |message| first(message).and_then(|()| second(message)))
         };
         let hooks = Hooks { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
@@ -86,7 +86,7 @@ impl Hooks {
     /// Begins the run of a message.
     #[inline]
     pub(crate) fn begin(&self) -> HookRun<'_> {
-        HookRun { hooks: self, step: Cell::new(Step::New) }
+        HookRun { hooks: self, step: Cell::new(HookStep::New) }
     }
 
     /// Tells the observers of the end of a handler that waits, when it comes.
@@ -99,7 +99,7 @@ impl Hooks {
         flag: impl FnOnce() -> Arc<Flag>,
     ) -> Waiting {
         let Some(observer) = &self.observer else { return handler };
-        Box::pin(Watched {
+        Box::pin(ObservedHandler {
             observer: Arc::clone(observer),
             method: Arc::clone(method),
             id,
@@ -114,11 +114,11 @@ impl Hooks {
 /// The hooks of one message, and how far they have run.
 pub(crate) struct HookRun<'g> {
     hooks: &'g Hooks,
-    step: Cell<Step>,
+    step: Cell<HookStep>,
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+enum HookStep {
     New,
     /// The observer is told, unless it has panicked.
     Observed,
@@ -133,23 +133,23 @@ impl HookRun<'_> {
     #[inline]
     pub(crate) fn pass(&self, params: &Params<'_>, host: &dyn Host) -> Result<(), Failure> {
         let arrival = Arrival { params, host };
-        if let (Step::New, Some(observer)) =
-            (self.step.replace(Step::Observed), &self.hooks.observer)
+        if let (HookStep::New, Some(observer)) =
+            (self.step.replace(HookStep::Observed), &self.hooks.observer)
         {
             observer.arrived(&arrival);
         }
-        self.step.set(Step::Asking);
+        self.step.set(HookStep::Asking);
         if let Some(guard) = &self.hooks.guard {
             guard(&arrival)?;
         }
-        self.step.set(Step::Passed);
+        self.step.set(HookStep::Passed);
         Ok(())
     }
 
     /// Returns `true` if the observer has panicked. That is ignored, and the message goes on from there. A guard
     /// that panics refuses.
     pub(crate) fn can_go_on(&self) -> bool {
-        matches!(self.step.get(), Step::Observed)
+        matches!(self.step.get(), HookStep::Observed)
     }
 
     /// Tells the observers how a message ended whose handler did not wait. The clock has the time at which it
@@ -163,7 +163,7 @@ impl HookRun<'_> {
         clock: &mut Instant,
     ) {
         let Some(observer) = &self.hooks.observer else { return };
-        let is_refused = !matches!(self.step.get(), Step::Passed);
+        let is_refused = !matches!(self.step.get(), HookStep::Passed);
         let end = match answered {
             Answered::Result => End::Result,
             Answered::Error(code) if is_refused => End::Refused(code.0),
@@ -186,7 +186,7 @@ fn end_of(failure: &Failure) -> End {
 }
 
 /// A handler that waits, and whose end is told when it is dropped, in whatever way it has ended.
-struct Watched {
+struct ObservedHandler {
     observer: Arc<dyn Observer>,
     method: Arc<str>,
     id: Option<Id>,
@@ -197,7 +197,7 @@ struct Watched {
     flag: Arc<Flag>,
 }
 
-impl Future for Watched {
+impl Future for ObservedHandler {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
@@ -210,7 +210,7 @@ impl Future for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ObservedHandler {
     fn drop(&mut self) {
         // Its own destructors run before it counts as ended.
         self.handler = None;

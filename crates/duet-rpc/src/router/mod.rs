@@ -38,14 +38,14 @@ pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
-use self::hooks::{Guard, Unknown};
+use self::hooks::{GuardFn, Unknown};
 pub(crate) use self::hooks::{HookRun, Hooks};
 pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
 pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]
 pub use self::tower::{HandlerError, HandlerService};
-use self::wrap::Wrapper;
+use self::wrap::WrapFn;
 pub(crate) use self::wrap::to_params;
 pub use self::wrap::{Next, Request};
 
@@ -109,8 +109,8 @@ struct Routes {
 #[derive(Clone, Default)]
 struct Layers {
     observers: Vec<Arc<dyn Observer>>,
-    guards: Vec<Arc<Guard>>,
-    wrappers: Vec<Arc<Wrapper>>,
+    guards: Vec<Arc<GuardFn>>,
+    wrappers: Vec<Arc<WrapFn>>,
 }
 
 impl Layers {

@@ -13,10 +13,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Request, Router};
-use crate::error::Failure;
+use crate::error::{BoxError, Failure};
 use crate::sync::lock;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// The handler inside a layer of the `tower` crates, as a service that is always ready. See [`Router::layer`].
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@ use crate::handler::{
 use crate::params;
 
 /// Puts a wrapper around a handler.
-pub(super) type Wrapper = dyn Fn(&Arc<dyn Inner>) -> Arc<dyn Inner> + Send + Sync;
+pub(super) type WrapFn = dyn Fn(&Arc<dyn Inner>) -> Arc<dyn Inner> + Send + Sync;
 
 /// A message with its params as they came: the argument of a [wrapper](Router::wrap). Handlers can ask for it
 /// too.
@@ -208,18 +208,18 @@ impl Router {
 }
 
 /// The markers of the arguments of a wrapper.
-type Marks = (AsExtractor<OfMessage>, AsExtractor<OfRouter>);
+type WrapperMarks = (AsExtractor<OfMessage>, AsExtractor<OfRouter>);
 
 #[expect(clippy::panic, reason = "the two arguments of a wrapper can always be bound")]
-fn around<W, S, R, O, E>(wrapper: W) -> Arc<Wrapper>
+fn around<W, S, R, O, E>(wrapper: W) -> Arc<WrapFn>
 where
     W: Handler<S, Arguments = (Request, Next)> + Send + Sync + 'static,
-    Typed<W, S, Marks, R, O, E>: Inner + 'static,
+    Typed<W, S, WrapperMarks, R, O, E>: Inner + 'static,
 {
     let wrapper = Arc::new(wrapper);
     Arc::new(move |next| {
         let scope = Scope { state: None, next: Some(next) };
-        match Typed::<W, S, Marks, R, O, E>::bind(Arc::clone(&wrapper), &scope) {
+        match Typed::<W, S, WrapperMarks, R, O, E>::bind(Arc::clone(&wrapper), &scope) {
             Ok(typed) => Arc::new(typed),
             Err(missing) => panic!("cannot add the wrapper: {missing}"),
         }

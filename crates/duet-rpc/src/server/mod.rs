@@ -242,7 +242,7 @@ impl Server {
     /// server.run().expect("it ends as it should");
     /// ```
     pub fn peers(&self) -> Peers {
-        Peers::of(&self.hub.registry)
+        Peers::from_registry(&self.hub.registry)
     }
 
     /// Called when all is done, to write out logs and the like. It is given half a second, and

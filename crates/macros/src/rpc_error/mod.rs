@@ -10,9 +10,9 @@ use syn::{Data, DeriveInput, Ident, Path};
 
 use self::variant::{Kind, Variant};
 use crate::errors::Errors;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const ENUM: Place = Place {
+const ENUM: OptionTable = OptionTable {
     name: "an error enum",
     words: &[("crate", Form::Text), ("no_display", Form::Flag)],
     conflicts: &[],
@@ -49,13 +49,13 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
     }
     let (options, variants) = match &item.data {
         Data::Enum(data) => {
-            let options = Options::of(&item.attrs, &ENUM, errors);
-            let read = data.variants.iter().map(|it| Variant::of_enum(&item.ident, it, errors));
+            let options = Options::from_attrs(&item.attrs, &ENUM, errors);
+            let read = data.variants.iter().map(|it| Variant::from_enum(&item.ident, it, errors));
             (options, read.collect::<Vec<_>>())
         }
         Data::Struct(data) => {
-            let options = Options::of(&item.attrs, &variant::STRUCT, errors);
-            let variant = Variant::of_struct(&item.ident, &options, &data.fields, errors);
+            let options = Options::from_attrs(&item.attrs, &variant::STRUCT, errors);
+            let variant = Variant::from_struct(&item.ident, &options, &data.fields, errors);
             (options, vec![variant])
         }
         Data::Union(data) => {

@@ -7,9 +7,9 @@ use syn::{Expr, ExprLit, ExprUnary, Fields, Ident, Lit, Type, UnOp};
 
 use crate::errors::Errors;
 use crate::naming::sentence;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const VARIANT: Place = Place {
+const VARIANT: OptionTable = OptionTable {
     name: "an error variant",
     words: &[
         ("code", Form::Value),
@@ -22,7 +22,7 @@ const VARIANT: Place = Place {
 };
 
 /// A struct has the options of its one variant, and those of the type.
-pub(crate) const STRUCT: Place = Place {
+pub(crate) const STRUCT: OptionTable = OptionTable {
     name: "an error struct",
     words: &[
         ("code", Form::Value),
@@ -84,17 +84,17 @@ pub(crate) enum Kind {
 }
 
 impl Variant {
-    pub(crate) fn of_enum(
+    pub(crate) fn from_enum(
         error: &Ident,
         variant: &syn::Variant,
         errors: &mut Errors,
     ) -> Option<Self> {
-        let options = Options::of(&variant.attrs, &VARIANT, errors);
+        let options = Options::from_attrs(&variant.attrs, &VARIANT, errors);
         let ident = &variant.ident;
         Variant::new(ident, quote!(#error::#ident), &options, &variant.fields, errors)
     }
 
-    pub(crate) fn of_struct(
+    pub(crate) fn from_struct(
         ident: &Ident,
         options: &Options,
         fields: &Fields,

@@ -12,10 +12,10 @@ use super::Service;
 use super::param::{Argument, Presence};
 use crate::errors::Errors;
 use crate::naming;
-use crate::options::{Form, Options, Place, docs};
+use crate::options::{Form, OptionTable, Options, docs};
 use crate::syntax::{last_name, mentions, type_arguments};
 
-pub(crate) const METHOD: Place = Place {
+pub(crate) const METHOD: OptionTable = OptionTable {
     name: "a method",
     words: &[
         ("aliases", Form::Texts),

@@ -24,9 +24,9 @@ use syn::{Expr, ExprPath, Ident, Item, LitStr, Path};
 
 use crate::errors::Errors;
 use crate::naming::Style;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const TRAIT: Place = Place {
+const TRAIT: OptionTable = OptionTable {
     name: "a service trait",
     words: &[
         ("callbacks", Form::Value),
@@ -40,7 +40,7 @@ const TRAIT: Place = Place {
     conflicts: &[],
 };
 
-const IMPL: Place = Place {
+const IMPL: OptionTable = OptionTable {
     name: "a service `impl`",
     words: &[
         ("callbacks", Form::Value),
@@ -73,8 +73,8 @@ pub(crate) struct Service {
 
 impl Service {
     fn new(options: TokenStream, has_client: bool, errors: &mut Errors) -> Self {
-        let place = if has_client { &TRAIT } else { &IMPL };
-        let options = Options::parse(options, place, errors);
+        let table = if has_client { &TRAIT } else { &IMPL };
+        let options = Options::parse(options, table, errors);
         let style = |word: &str, errors: &mut Errors| {
             let style = options.text(word).and_then(|name| Style::from_name(name, errors));
             style.unwrap_or(Style::Snake)

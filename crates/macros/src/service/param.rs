@@ -5,10 +5,10 @@ use syn::{Expr, FnArg, Ident, LitStr, Pat, PatType, Type};
 use super::Service;
 use crate::errors::Errors;
 use crate::naming;
-use crate::options::{Form, Options, Place, docs};
+use crate::options::{Form, OptionTable, Options, docs};
 use crate::syntax::{last_name, mentions};
 
-const ARGUMENT: Place = Place {
+const ARGUMENT: OptionTable = OptionTable {
     name: "a param",
     words: &[
         ("context", Form::Flag),

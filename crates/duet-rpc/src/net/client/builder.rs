@@ -7,8 +7,8 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 
 use super::connect::Connect;
-use super::reconnect::Keeper;
-use super::state::Line;
+use super::reconnect::ReconnectTask;
+use super::state::SharedState;
 use super::{Backoff, Client};
 use crate::error::Error;
 use crate::peer::Peer;
@@ -24,12 +24,12 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// a panic: these end the client. So does a program that cannot be started because it is not there or
 /// may not be executed, and a program that exits with status 0.
 #[must_use = "it connects when it is told to"]
-pub struct ClientBuilder(Keeper);
+pub struct ClientBuilder(ReconnectTask);
 
 impl ClientBuilder {
     pub(super) fn new(connector: Box<dyn Connect>) -> Self {
-        ClientBuilder(Keeper {
-            line: Arc::new(Line::new(&Profile::agent(), Duration::ZERO)),
+        ClientBuilder(ReconnectTask {
+            shared: Arc::new(SharedState::new(&Profile::agent(), Duration::ZERO)),
             connector,
             on_connect: None,
             preparing: None,
@@ -130,16 +130,16 @@ impl ClientBuilder {
 
     /// Makes the state that goes with the settings, now that they are known.
     fn begin(&mut self) {
-        self.0.line = Arc::new(Line::new(&self.0.profile, self.0.backoff.most));
+        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.most));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {
-        let line = Arc::clone(&self.0.line);
+        let shared = Arc::clone(&self.0.shared);
         if let Some(peer) = &first {
-            line.adopt(peer, 1);
+            shared.adopt(peer, 1);
         }
         tokio::spawn(self.0.keep(first));
-        Client::of(line)
+        Client::new(shared)
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
 pub use self::connect::Connect;
-use self::state::Line;
+use self::state::SharedState;
 use crate::call::Call;
 use crate::connection::Subscription;
 use crate::error::Disconnect;
@@ -76,12 +76,12 @@ use crate::peer::Peer;
 /// ```
 #[derive(Clone)]
 #[must_use = "the client is closed when the last handle is dropped"]
-pub struct Client(Arc<Handle>);
+pub struct Client(Arc<ClientHandle>);
 
 /// The last of these closes the client.
-struct Handle(Arc<Line>);
+struct ClientHandle(Arc<SharedState>);
 
-impl Drop for Handle {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -137,18 +137,18 @@ impl Client {
         ClientBuilder::new(Box::new(connector))
     }
 
-    fn of(line: Arc<Line>) -> Self {
-        Client(Arc::new(Handle(line)))
+    fn new(shared: Arc<SharedState>) -> Self {
+        Client(Arc::new(ClientHandle(shared)))
     }
 
-    fn line(&self) -> &Line {
+    fn shared(&self) -> &SharedState {
         &self.0.0
     }
 
     /// Calls a method of the remote, on the connection of the moment; else as [`Peer::call`] does.
     /// A call keeps the client from being closed by the dropping of all its handles.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
-        match self.line().peer() {
+        match self.shared().peer() {
             Ok(peer) => peer.call(method, params).of(self.clone()),
             Err(error) => Call::refused(Some(self.clone()), error),
         }
@@ -157,7 +157,7 @@ impl Client {
     /// Sends a notification, on the connection of the moment; else as [`Peer::notify`] does. It is
     /// lost if the connection breaks before it has left.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let peer = self.line().peer()?;
+        let peer = self.shared().peer()?;
         peer.notify(method, params).await.map_err(|error| self.judge(error))
     }
 
@@ -191,13 +191,13 @@ impl Client {
     /// # }
     /// ```
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
-        Subscription::of_client(Arc::clone(&self.line().subscriptions), method)
+        Subscription::of_client(Arc::clone(&self.shared().subscriptions), method)
     }
 
     /// The connection of the moment, if there is one. It is this one connection, which does not come
     /// back: when it breaks, its errors are fatal.
     pub fn peer(&self) -> Option<Peer> {
-        self.line().peer().ok()
+        self.shared().peer().ok()
     }
 
     /// Waits until there is a connection; fails when there will be none any more.
@@ -206,7 +206,7 @@ impl Client {
         loop {
             // What changes after this is not missed.
             state.mark_unchanged();
-            match self.line().peer() {
+            match self.shared().peer() {
                 Ok(_) => return Ok(()),
                 Err(error) if !error.is_recoverable() => return Err(error),
                 Err(_) => {}
@@ -231,13 +231,13 @@ impl Client {
     /// }
     /// ```
     pub fn stop_reconnecting(&self) {
-        self.line().stop_reconnecting();
+        self.shared().stop_reconnecting();
     }
 
     /// Ends for good: closes the connection as [`Peer::close`] does, or gives up to make one. It
     /// begins at once, also if the future is dropped, which waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
-        self.line().end();
+        self.shared().end();
         self.closed()
     }
 
@@ -259,18 +259,18 @@ impl Client {
     /// Where it stands. After a call has failed with [`Interrupted`](crate::ErrorKind::Interrupted), this does not
     /// show the connection that broke.
     pub fn state(&self) -> ClientState {
-        self.line().state.borrow().clone()
+        self.shared().state.borrow().clone()
     }
 
     /// Where it stands, as something to wait on. A state that did not last may go unseen: what has to
     /// be done on every connection is for [`on_connect`](ClientBuilder::on_connect).
     pub fn watch(&self) -> watch::Receiver<ClientState> {
-        self.line().state.subscribe()
+        self.shared().state.subscribe()
     }
 
     /// An error of a connection of this client, as one of the client.
     pub(crate) fn judge(&self, error: Error) -> Error {
-        self.line().judge(error)
+        self.shared().judge(error)
     }
 }
 

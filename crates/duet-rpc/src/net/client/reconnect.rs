@@ -10,7 +10,7 @@ use duet_rpc_proto::Profile;
 
 use super::Backoff;
 use super::connect::Connect;
-use super::state::Line;
+use super::state::SharedState;
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind};
 use crate::net::CannotStart;
@@ -20,13 +20,13 @@ use crate::random;
 use crate::router::Router;
 
 /// Prepares a connection.
-pub(super) type OnConnect =
+pub(super) type PrepareConnection =
     Box<dyn FnMut(Peer) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
 
-pub(super) struct Keeper {
-    pub(super) line: Arc<Line>,
+pub(super) struct ReconnectTask {
+    pub(super) shared: Arc<SharedState>,
     pub(super) connector: Box<dyn Connect>,
-    pub(super) on_connect: Option<OnConnect>,
+    pub(super) on_connect: Option<PrepareConnection>,
     /// The connection that `on_connect` works on.
     pub(super) preparing: Option<Peer>,
     pub(super) profile: Profile,
@@ -38,7 +38,7 @@ pub(super) struct Keeper {
     pub(super) restarts_after_success: bool,
 }
 
-impl Keeper {
+impl ReconnectTask {
     /// Connects once.
     pub(super) async fn attempt(&mut self) -> Result<Peer, Error> {
         let connecting = panic_guard::catch(|| self.connector.connect(self.profile))?;
@@ -46,7 +46,7 @@ impl Keeper {
         let transport = within(self.attempt_timeout, connecting).await??.map_err(failed)?;
         let peer = PeerBuilder::boxed(transport).profile(self.profile);
         let (peer, driver) = peer.router(self.router.clone()).build();
-        self.line.subscriptions.attach(peer.shared());
+        self.shared.subscriptions.attach(peer.shared());
         tokio::spawn(driver);
         self.preparing = Some(peer.clone());
         let Err(error) = self.prepare(peer.clone()).await else {
@@ -78,18 +78,18 @@ impl Keeper {
     /// is one.
     pub(super) async fn keep(mut self, first: Option<Peer>) {
         let end = self.run(first).await;
-        self.line.finish(end);
+        self.shared.finish(end);
     }
 
     async fn run(&mut self, mut first: Option<Peer>) -> Disconnect {
-        let line = Arc::clone(&self.line);
+        let shared = Arc::clone(&self.shared);
         let (mut attempt, mut cause) = (1, None);
         loop {
             let peer = match first.take() {
                 Some(peer) => peer,
                 None => match self.connect(&mut attempt, cause).await {
                     Ok(peer) => {
-                        line.adopt(&peer, attempt);
+                        shared.adopt(&peer, attempt);
                         peer
                     }
                     Err(end) => return end,
@@ -98,14 +98,14 @@ impl Keeper {
             tracing::info!(attempt, "connected");
             // Its sender is kept by the peer.
             let _ = peer.watch().wait_for(|state| !state.is_open()).await;
-            attempt = line.note_broken().unwrap_or_else(|| next(attempt));
+            attempt = shared.note_broken().unwrap_or_else(|| next(attempt));
             // There are never two connections at a time.
             let lost = peer.closed().await;
-            line.let_go();
-            if line.is_over() {
+            shared.let_go();
+            if shared.is_over() {
                 return lost;
             }
-            if !line.reconnects() {
+            if !shared.reconnects() {
                 tracing::info!("the connection ended ({lost}), and no other is made");
                 return lost;
             }
@@ -141,9 +141,9 @@ impl Keeper {
         attempt: &mut u32,
         mut cause: Option<Disconnect>,
     ) -> Result<Peer, Disconnect> {
-        let line = Arc::clone(&self.line);
+        let shared = Arc::clone(&self.shared);
         loop {
-            line.publish_connecting(*attempt, cause);
+            shared.publish_connecting(*attempt, cause);
             let failed_before = *attempt - 1;
             let work = async {
                 if failed_before > 0 {
@@ -152,7 +152,7 @@ impl Keeper {
                 }
                 self.attempt().await
             };
-            let error = match line.unless_over(work).await {
+            let error = match shared.unless_over(work).await {
                 None => {
                     let closed = self.close_unprepared().await;
                     return Err(
@@ -176,10 +176,10 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ReconnectTask {
     /// One that is dropped half-way, with its runtime, leaves nobody waiting.
     fn drop(&mut self) {
-        self.line.finish(Disconnect::dropped());
+        self.shared.finish(Disconnect::dropped());
     }
 }
 

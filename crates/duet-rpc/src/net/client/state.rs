@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
 use crate::sync::lock;
 
-pub(super) struct Line {
+pub(super) struct SharedState {
     pub(super) state: watch::Sender<ClientState>,
     /// The connection, from when it is made until it is closed.
     current: Mutex<Option<Current>>,
@@ -42,11 +42,11 @@ struct Current {
     next_attempt: Option<u32>,
 }
 
-impl Line {
+impl SharedState {
     pub(super) fn new(profile: &Profile, long_enough: Duration) -> Self {
         let state = ClientState::Connecting { attempt: 1, cause: None };
         let message_bytes = profile.limits.message_bytes;
-        Line {
+        SharedState {
             state: watch::Sender::new(state),
             current: Mutex::default(),
             subscriptions: Arc::new(ClientSubscriptions::new(message_bytes)),

@@ -7,7 +7,7 @@ use duet_rpc_proto::Profile;
 #[cfg(unix)]
 use tokio::runtime::Handle;
 
-use super::{Counts, Hub, Inner, OnConnect, Place};
+use super::{Admission, Hub, HubState, OnConnect, RuntimeChoice};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::peer::{Peer, Registry};
@@ -34,7 +34,7 @@ pub struct HubBuilder {
     one_way: Option<Router>,
     pub(crate) most: Option<usize>,
     most_outgoing: usize,
-    place: Place,
+    runtime: RuntimeChoice,
     workers: Option<Arc<WorkerPool>>,
     pub(crate) on_connect: Option<OnConnect>,
     pub(crate) registry: Arc<Registry>,
@@ -48,7 +48,7 @@ impl HubBuilder {
             one_way: None,
             most: None,
             most_outgoing: MOST_OUTGOING,
-            place: Place::Here,
+            runtime: RuntimeChoice::Here,
             workers: None,
             on_connect: None,
             registry: Arc::default(),
@@ -125,20 +125,20 @@ impl HubBuilder {
         find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
         workers: Option<Arc<WorkerPool>>,
     ) -> Self {
-        self.place = Place::Threads(find);
+        self.runtime = RuntimeChoice::Threads(find);
         self.workers = workers;
         self
     }
 
     /// Makes the hub. It serves nobody before [`Hub::serve`].
     pub fn build(self) -> Hub {
-        Hub(Arc::new(Inner {
+        Hub(Arc::new(HubState {
             profile: self.profile,
             one_way: self.one_way.unwrap_or_else(|| self.router.clone()),
             router: self.router,
             most: self.most.unwrap_or(MOST),
-            counts: Counts::new(self.registry),
-            place: self.place,
+            admission: Admission::new(self.registry),
+            runtime: self.runtime,
             workers: self.workers,
             budget: Budget::shared(self.most_outgoing),
             on_connect: self.on_connect,

@@ -1,7 +1,7 @@
 //! Hub: many connections, one router (P8).
 
+mod admission;
 mod builder;
-mod registry;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -19,10 +19,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use self::admission::{Admission, Permit};
 pub use self::builder::HubBuilder;
 #[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
-use self::registry::{Counts, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::error::Logged;
@@ -65,16 +65,16 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Hub(Arc<Inner>);
+pub struct Hub(Arc<HubState>);
 
-struct Inner {
+struct HubState {
     profile: Profile,
     router: Router,
     /// Serves those who cannot be called back.
     one_way: Router,
     most: usize,
-    counts: Arc<Counts>,
-    place: Place,
+    admission: Arc<Admission>,
+    runtime: RuntimeChoice,
     workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
     on_connect: Option<OnConnect>,
@@ -84,7 +84,7 @@ struct Inner {
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
 /// Threads that serve connections.
-enum Place {
+enum RuntimeChoice {
     /// On the runtime that accepts them.
     Here,
     /// On one that this finds for each.
@@ -100,7 +100,7 @@ impl Hub {
 
     /// The number of connections.
     pub fn connections(&self) -> usize {
-        *self.0.counts.open.borrow()
+        *self.0.admission.open.borrow()
     }
 
     /// The connections that are open, to list them or to notify all of them: a handle that can be taken before
@@ -116,7 +116,7 @@ impl Hub {
     /// }
     /// ```
     pub fn peers(&self) -> Peers {
-        Peers::of(&self.0.counts.registry)
+        Peers::from_registry(&self.0.admission.registry)
     }
 
     /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
@@ -126,8 +126,8 @@ impl Hub {
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn serve(self, mut listener: Listener) {
-        listener.leave_with(&self.0.counts.going_away);
-        let mut stopping = self.0.counts.is_stopping.subscribe();
+        listener.leave_with(&self.0.admission.going_away);
+        let mut stopping = self.0.admission.is_stopping.subscribe();
         let complaints = LogLimiter::new(1);
         #[cfg(unix)]
         let mut reserve = Reserve::new();
@@ -154,7 +154,7 @@ impl Hub {
     }
 
     fn admit(&self, incoming: Incoming, complaints: &LogLimiter) {
-        let Some(permit) = Permit::take(&self.0.counts, self.0.most) else {
+        let Some(permit) = Permit::take(&self.0.admission, self.0.most) else {
             let limit = self.0.most;
             complaints.log("connections were refused", || {
                 tracing::warn!(limit, "too many connections, one was refused");
@@ -162,10 +162,10 @@ impl Hub {
             return self.refuse(incoming);
         };
         let work = converse(Arc::clone(&self.0), incoming, permit);
-        let elsewhere: Option<Handle> = match &self.0.place {
-            Place::Here => None,
+        let elsewhere: Option<Handle> = match &self.0.runtime {
+            RuntimeChoice::Here => None,
             #[cfg(unix)]
-            Place::Threads(find) => find(),
+            RuntimeChoice::Threads(find) => find(),
         };
         match elsewhere {
             Some(runtime) => drop(runtime.spawn(work)),
@@ -175,14 +175,14 @@ impl Hub {
 
     fn refuse(&self, incoming: Incoming) {
         let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
-        let counts = Arc::clone(&self.0.counts);
-        if counts.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
-            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+        let admission = Arc::clone(&self.0.admission);
+        if admission.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
+            admission.refusals.fetch_sub(1, Ordering::Relaxed);
             return refused.close();
         }
         tokio::spawn(async move {
             let _ = refused.linger().await;
-            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+            admission.refusals.fetch_sub(1, Ordering::Relaxed);
         });
     }
 
@@ -212,7 +212,7 @@ impl Hub {
 
     /// Begins to [stop](Hub::stop).
     pub(crate) fn begin_stop(&self) {
-        self.0.counts.stop();
+        self.0.admission.stop();
     }
 
     /// Stops: no further connection is accepted, what runs is finished and answered, within the
@@ -220,7 +220,7 @@ impl Hub {
     /// at once, also if the future is dropped, which waits for the last.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         self.begin_stop();
-        let mut open = self.0.counts.open.subscribe();
+        let mut open = self.0.admission.open.subscribe();
         async move {
             // It cannot fail as long as there are connections, as each keeps the sender.
             let _ = open.wait_for(|open| *open == 0).await;
@@ -230,13 +230,13 @@ impl Hub {
     /// Waits until it is told to stop.
     #[cfg(unix)]
     pub(crate) async fn stopping(&self) {
-        let _ = self.0.counts.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+        let _ = self.0.admission.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
     }
 }
 
 /// Serves one connection, from its first byte to its end.
-async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
-    let mut stopping = hub.counts.is_stopping.subscribe();
+async fn converse(hub: Arc<HubState>, incoming: Incoming, _permit: Permit) {
+    let mut stopping = hub.admission.is_stopping.subscribe();
     // What it takes to open a connection is not kept as long as it stands.
     let opening = Box::pin(incoming.open(&hub.profile));
     let (transport, remote) = match until(&mut stopping, opening).await {
@@ -252,7 +252,7 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         _ => hub.router.clone(),
     };
     let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
-    let registry = &hub.counts.registry;
+    let registry = &hub.admission.registry;
     let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
     driver.share_thread();
     driver.use_pool(hub.workers.clone());
@@ -265,7 +265,7 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
         peer.begin_close(None);
     }
-    let _entry = registry.enter(peer, || *hub.counts.is_stopping.borrow());
+    let _entry = registry.enter(peer, || *hub.admission.is_stopping.borrow());
     let end = (&mut driver).await;
     shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
 }

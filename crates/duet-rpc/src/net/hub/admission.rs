@@ -9,7 +9,7 @@ use crate::peer::{Peers, Registry};
 
 /// State that all clones share.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct Admission {
     pub(super) open: watch::Sender<usize>,
     pub(super) refusals: AtomicUsize,
     pub(super) is_stopping: watch::Sender<bool>,
@@ -18,16 +18,16 @@ pub(super) struct Counts {
     pub(super) registry: Arc<Registry>,
 }
 
-impl Counts {
+impl Admission {
     pub(super) fn new(registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Counts { registry, ..Counts::default() })
+        Arc::new(Admission { registry, ..Admission::default() })
     }
 
     /// Tells all connections that it is over. Those that are being opened see it for themselves.
     pub(super) fn stop(&self) {
         self.going_away.store(true, Ordering::Relaxed);
         if !self.is_stopping.send_replace(true) {
-            for peer in Peers::of(&self.registry) {
+            for peer in Peers::from_registry(&self.registry) {
                 peer.begin_close(None);
             }
         }
@@ -35,17 +35,17 @@ impl Counts {
 }
 
 /// A place among the connections that there may be.
-pub(super) struct Permit(Arc<Counts>);
+pub(super) struct Permit(Arc<Admission>);
 
 impl Permit {
     /// Takes one, if there are not as many connections already.
-    pub(super) fn take(counts: &Arc<Counts>, most: usize) -> Option<Permit> {
-        let is_taken = counts.open.send_if_modified(|open| {
+    pub(super) fn take(admission: &Arc<Admission>, most: usize) -> Option<Permit> {
+        let is_taken = admission.open.send_if_modified(|open| {
             let has_room = *open < most;
             *open += usize::from(has_room);
             has_room
         });
-        is_taken.then(|| Permit(Arc::clone(counts)))
+        is_taken.then(|| Permit(Arc::clone(admission)))
     }
 }
 
