@@ -6,7 +6,7 @@
 //! name: plain-text 0.1.0
 //! can: executeCommandProvider, hoverProvider, positionEncoding, textDocumentSync
 //! asked: nothing
-//! end: the remote closed it; its process ended with exit status: 0
+//! end: closed by the remote; the child process ended with exit status: 0
 //! ```
 //!
 //! Options come before the command: `--framing lsp|ndjson|length` for how messages are kept apart,

@@ -3,9 +3,9 @@
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example cancel
-//! timed out: there was no answer in time (request 1)
+//! timed out: no answer in time (request 1)
 //! dropped: the winner is ready
-//! closed: the connection is closed (request 3): it was closed here
+//! closed: the connection is closed (request 3): closed locally
 //! the server stopped 3 of 3 handlers
 //! ```
 

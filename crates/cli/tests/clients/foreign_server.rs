@@ -30,7 +30,7 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
             assert!(can.contains(capability), "{can}");
         }
         assert_eq!(asked, "asked: workspace/configuration");
-        assert_eq!(end, "end: the remote closed it; its process ended with exit status: 0");
+        assert_eq!(end, "end: closed by the remote; the child process ended with exit status: 0");
     }
     // Requests in both directions, and the final messages, must all arrive.
     std::thread::scope(|scope| {

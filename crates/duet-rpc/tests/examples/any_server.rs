@@ -58,7 +58,7 @@ fn servers_that_ask_are_answered() {
         "name: ?[31m?name: x",
         "can: a, c",
         "asked: workspace/configuration, client/registerCapability, window/workDoneProgress/create",
-        "end: the remote closed it; its process ended with exit status: 7",
+        "end: closed by the remote; the child process ended with exit status: 7",
     ];
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), wanted);
     let wanted = [
@@ -81,29 +81,29 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
         (&["/no/such/program"], "", &[r#"cannot start "/no/such/program": No such file"#]),
         (
             &["sh", "-c", "echo first >&2; echo 'oh no' >&2; exit 3"],
-            "its process ended with exit status: 3",
+            "the child process ended with exit status: 3",
             &["it went wrong: the connection is closed", "its stderr: first\nits stderr: oh no\n"],
         ),
         // It says nothing, but reads, and so sees the end.
         (
             &["--patience", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
-            "end: it was closed here; its process ended with exit status: 0",
-            &["it went wrong: there was no answer in time"],
+            "end: closed locally; the child process ended with exit status: 0",
+            &["it went wrong: no answer in time"],
         ),
         // It neither says nor reads anything.
         (
             &["--patience", "0.1", "sleep", "3600"],
-            "end: it was closed here; its process ended with signal: 15 (SIGTERM)",
-            &["it went wrong: there was no answer in time"],
+            "end: closed locally; the child process ended with signal: 15 (SIGTERM)",
+            &["it went wrong: no answer in time"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", result],
-            "its process ended with exit status: 0",
+            "the child process ended with exit status: 0",
             &["it went wrong: the remote broke the protocol"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", error],
-            "its process ended with exit status: 0",
+            "the child process ended with exit status: 0",
             &["it went wrong: the remote answered with an error (request 1): no (-32099)"],
         ),
     ];

@@ -1,4 +1,4 @@
-//! The counts of a hub: its connections, and whether it stops.
+//! Admission of connections to a hub: their number, the refusals, and the stop flag.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,13 +7,13 @@ use tokio::sync::watch;
 
 use crate::peer::{Peers, Registry};
 
-/// State that all clones share.
+/// The admission state that all clones of a hub share.
 #[derive(Default)]
 pub(super) struct Admission {
     pub(super) open: watch::Sender<usize>,
     pub(super) refusals: AtomicUsize,
     pub(super) is_stopping: watch::Sender<bool>,
-    /// Set before the connections hear that it stops, so that they can say so.
+    /// Set before the connections close, so that they can tell their remotes that the server stops.
     pub(super) going_away: Arc<AtomicBool>,
     pub(super) registry: Arc<Registry>,
 }
@@ -23,7 +23,7 @@ impl Admission {
         Arc::new(Admission { registry, ..Admission::default() })
     }
 
-    /// Tells all connections that it is over. Those that are being opened see it for themselves.
+    /// Closes all open connections. A connection that is still being opened watches `is_stopping`.
     pub(super) fn stop(&self) {
         self.going_away.store(true, Ordering::Relaxed);
         if !self.is_stopping.send_replace(true) {
@@ -34,11 +34,11 @@ impl Admission {
     }
 }
 
-/// A place among the connections that there may be.
+/// The permit of one connection. The number of permits is the number of connections.
 pub(super) struct Permit(Arc<Admission>);
 
 impl Permit {
-    /// Takes one, if there are not as many connections already.
+    /// Takes a permit; `None` if there are `most` connections already.
     pub(super) fn take(admission: &Arc<Admission>, most: usize) -> Option<Permit> {
         let is_taken = admission.open.send_if_modified(|open| {
             let has_room = *open < most;
