@@ -62,11 +62,11 @@ fn servers_that_ask_are_answered() {
     ];
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), wanted);
     let wanted = [
-        r#"its stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":4,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":4,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
     ];
     assert_eq!(text(&output.stderr).lines().collect::<Vec<_>>(), wanted);
     assert_eq!(output.status.code(), Some(1), "a server that ends with 7 has failed");
@@ -82,29 +82,32 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
         (
             &["sh", "-c", "echo first >&2; echo 'oh no' >&2; exit 3"],
             "the child process ended with exit status: 3",
-            &["it went wrong: the connection is closed", "its stderr: first\nits stderr: oh no\n"],
+            &[
+                "the server failed: the connection is closed",
+                "server stderr: first\nserver stderr: oh no\n",
+            ],
         ),
         // It says nothing, but reads, and so sees the end.
         (
-            &["--patience", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
+            &["--timeout", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
             "end: closed locally; the child process ended with exit status: 0",
-            &["it went wrong: no answer in time"],
+            &["the server failed: no answer in time"],
         ),
         // It neither says nor reads anything.
         (
-            &["--patience", "0.1", "sleep", "3600"],
+            &["--timeout", "0.1", "sleep", "3600"],
             "end: closed locally; the child process ended with signal: 15 (SIGTERM)",
-            &["it went wrong: no answer in time"],
+            &["the server failed: no answer in time"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", result],
             "the child process ended with exit status: 0",
-            &["it went wrong: the remote broke the protocol"],
+            &["the server failed: the remote broke the protocol"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", error],
             "the child process ended with exit status: 0",
-            &["it went wrong: the remote answered with an error (request 1): no (-32099)"],
+            &["the server failed: the remote answered with an error (request 1): no (-32099)"],
         ),
     ];
     for (arguments, end, words) in rows {
@@ -126,8 +129,8 @@ fn it_says_how_it_is_used() {
         &["--"],
         &["--framing"],
         &["--framing", "smoke-signals", "x"],
-        &["--patience", "soon", "x"],
-        &["--patience", "-1", "x"],
+        &["--timeout", "soon", "x"],
+        &["--timeout", "-1", "x"],
     ];
     for arguments in rows {
         let output = run(arguments);

@@ -45,12 +45,12 @@ fn p7_a_service_describes_its_methods() {
     assert_eq!(lend.to_string(), "lend(book, days?, note?)");
 }
 
-/// A schema that is made by hand, as a stand-in for a crate that derives it.
+/// A handwritten schema, in place of a crate that derives it.
 trait Schema {
     fn schema() -> Value;
 }
 
-/// Types with the name of their JSON type.
+/// Implements `Schema` for types, with the names of their JSON types.
 macro_rules! schemas {
     ($($ty:ty: $name:literal),*) => {
         $(impl Schema for $ty {
@@ -83,17 +83,17 @@ trait Typed {
     async fn give(&self, #[rpc(default = 7)] book: u64);
 }
 
-struct Shelf<T>(T);
+struct Bookcase<T>(T);
 
 #[duet_rpc::service(schema = deep::schema_of)]
-impl<T: Schema + Clone + serde::Serialize + Send + Sync + 'static> Shelf<T> {
+impl<T: Schema + Clone + serde::Serialize + Send + Sync + 'static> Bookcase<T> {
     #[rpc(quick)]
     fn first(&self) -> T {
         self.0.clone()
     }
     #[rpc(quick)]
     fn title(&self) -> &'static str {
-        "shelf"
+        "bookcase"
     }
 }
 
@@ -108,16 +108,16 @@ fn p7_a_service_with_a_schema_function_describes_its_types() {
         ),
         (&TypedClient::METHODS[1], vec![schema("string")], Some(schema("null"))),
         (&TypedClient::METHODS[2], vec![schema("integer")], None),
-        (&Shelf::<u64>::METHODS[0], vec![], Some(schema("integer"))),
-        (&Shelf::<bool>::METHODS[0], vec![], Some(schema("boolean"))),
-        (&Shelf::<bool>::METHODS[1], vec![], Some(schema("string"))),
+        (&Bookcase::<u64>::METHODS[0], vec![], Some(schema("integer"))),
+        (&Bookcase::<bool>::METHODS[0], vec![], Some(schema("boolean"))),
+        (&Bookcase::<bool>::METHODS[1], vec![], Some(schema("string"))),
     ];
     for (method, params, result) in rows {
         let made = method.params.iter().filter_map(|param| param.schema.map(|schema| schema()));
         assert_eq!(made.collect::<Vec<_>>(), params, "{method}");
         assert_eq!(method.result_schema.map(|schema| schema()), result, "{method}");
     }
-    assert_eq!(Shelf(1_u64).into_router().methods().count(), 2);
+    assert_eq!(Bookcase(1_u64).into_router().methods().count(), 2);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `#[derive(RpcError)]`: the variants of an enum, or a struct, as JSON-RPC errors, both ways.
+//! `#[derive(RpcError)]`: converts enums and structs into JSON-RPC errors, and back.
 
 mod read;
 mod variant;
@@ -14,11 +14,11 @@ use crate::options::{Form, OptionTable, Options};
 
 const ENUM: OptionTable = OptionTable {
     name: "an error enum",
-    words: &[("crate", Form::Text), ("no_display", Form::Flag)],
+    options: &[("crate", Form::Text), ("no_display", Form::Flag)],
     conflicts: &[],
 };
 
-/// An error type, checked.
+/// A checked error type.
 pub(crate) struct ErrorType {
     pub(crate) ident: Ident,
     pub(crate) library: Path,
@@ -75,7 +75,7 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
     })
 }
 
-/// Reports a code that stands for two variants: the reader could not tell them apart.
+/// Reports a code that two variants share, because the reader could not tell them apart.
 fn check_codes(variants: &[Variant], errors: &mut Errors) {
     let mut owners: Vec<(i64, &Ident)> = Vec::new();
     for variant in variants {
