@@ -56,7 +56,7 @@ impl ClientBuilder {
 
     /// Sets the delay between attempts.
     ///
-    /// When a connection breaks, the first attempt follows immediately. A connection that lasted less than the
+    /// After a break, the first attempt follows immediately. A connection that lasted less than the
     /// maximum delay, [`Backoff::most`], counts as a failed attempt. So the client does not hammer a server that
     /// accepts connections and closes them immediately.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
