@@ -96,7 +96,7 @@ impl Backend {
 
     #[rpc]
     fn completion(&self) -> Value {
-        json!([{"label": "Hello", "detail": "a greeting"}, {"label": "Bye", "detail": "a parting"}])
+        json!([{"label": "Hello", "detail": "a greeting"}, {"label": "Bye", "detail": "a goodbye"}])
     }
 }
 

@@ -83,17 +83,17 @@ trait Typed {
     async fn give(&self, #[rpc(default = 7)] book: u64);
 }
 
-struct Bookcase<T>(T);
+struct Store<T>(T);
 
 #[duet_rpc::service(schema = deep::schema_of)]
-impl<T: Schema + Clone + serde::Serialize + Send + Sync + 'static> Bookcase<T> {
+impl<T: Schema + Clone + serde::Serialize + Send + Sync + 'static> Store<T> {
     #[rpc(quick)]
     fn first(&self) -> T {
         self.0.clone()
     }
     #[rpc(quick)]
     fn title(&self) -> &'static str {
-        "bookcase"
+        "store"
     }
 }
 
@@ -108,16 +108,16 @@ fn p7_a_service_with_a_schema_function_describes_its_types() {
         ),
         (&TypedClient::METHODS[1], vec![schema("string")], Some(schema("null"))),
         (&TypedClient::METHODS[2], vec![schema("integer")], None),
-        (&Bookcase::<u64>::METHODS[0], vec![], Some(schema("integer"))),
-        (&Bookcase::<bool>::METHODS[0], vec![], Some(schema("boolean"))),
-        (&Bookcase::<bool>::METHODS[1], vec![], Some(schema("string"))),
+        (&Store::<u64>::METHODS[0], vec![], Some(schema("integer"))),
+        (&Store::<bool>::METHODS[0], vec![], Some(schema("boolean"))),
+        (&Store::<bool>::METHODS[1], vec![], Some(schema("string"))),
     ];
     for (method, params, result) in rows {
         let made = method.params.iter().filter_map(|param| param.schema.map(|schema| schema()));
         assert_eq!(made.collect::<Vec<_>>(), params, "{method}");
         assert_eq!(method.result_schema.map(|schema| schema()), result, "{method}");
     }
-    assert_eq!(Bookcase(1_u64).into_router().methods().count(), 2);
+    assert_eq!(Store(1_u64).into_router().methods().count(), 2);
 }
 
 #[test]
