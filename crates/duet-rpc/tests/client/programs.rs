@@ -91,7 +91,7 @@ async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and
             match status {
                 Some(status) => {
                     assert!(text.contains(status), "{text}");
-                    assert!(text.contains("stderr \"no license found\""), "{text}");
+                    assert!(text.contains("stderr: \"no license found\""), "{text}");
                 }
                 None => assert!(begun.elapsed() < Duration::from_secs(20), "{text}"),
             }
