@@ -1,16 +1,16 @@
-//! A client of language servers: starts any of them, asks who it is and what it can do, and sends it home
-//! again as politely as an editor does. If it dies, or says nothing, that is told too.
+//! A client for any language server: starts the server, prints its name and capabilities, and shuts it down as an
+//! editor does. It also reports a server that crashes or does not answer.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example any_server -- target/debug/examples/language_server
 //! name: plain-text 0.1.0
 //! can: executeCommandProvider, hoverProvider, positionEncoding, textDocumentSync
 //! asked: nothing
-//! end: the remote closed it; its process ended with exit status: 0
+//! end: closed by the remote; the child process ended with exit status: 0
 //! ```
 //!
-//! Options come before the command: `--framing lsp|ndjson|length` for how messages are kept apart,
-//! `--patience SECONDS` for how long an answer may take.
+//! Options come before the command: `--framing lsp|ndjson|length` sets the framing, and `--timeout SECONDS` sets the
+//! time limit of an answer.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,45 +27,45 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 /// Default time limit of an answer, and of the server's exit.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-const USAGE: &str = "any_server [--framing lsp|ndjson|length] [--patience SECONDS] [--] COMMAND…";
+const USAGE: &str = "any_server [--framing lsp|ndjson|length] [--timeout SECONDS] [--] COMMAND…";
 
-struct Wishes {
+struct Arguments {
     framing: FramingChoice,
-    patience: Duration,
+    timeout: Duration,
     command: Command,
 }
 
-fn read_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Wishes> {
-    let (mut framing, mut patience) = (Framing::Lsp.into(), PATIENCE);
+fn read_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Arguments> {
+    let (mut framing, mut timeout) = (Framing::Lsp.into(), TIMEOUT);
     loop {
         let argument = arguments.next()?;
         let mut value = || arguments.next()?.into_string().ok();
         match argument.to_str() {
             Some("--framing") => framing = value()?.parse().ok()?,
-            Some("--patience") => {
+            Some("--timeout") => {
                 let seconds = value()?.parse().ok()?;
-                patience = Duration::try_from_secs_f64(seconds).ok()?;
+                timeout = Duration::try_from_secs_f64(seconds).ok()?;
             }
             _ => {
                 let is_mark = argument == "--";
                 let program = if is_mark { arguments.next()? } else { argument };
                 let mut command = Command::new(program);
                 command.args(arguments);
-                return Some(Wishes { framing, patience, command });
+                return Some(Arguments { framing, timeout, command });
             }
         }
     }
 }
 
-/// The methods that the server called, in order and without repetition. The connection keeps the list.
+/// The methods that the server called, in order and without repetition. The list is an extension of the connection.
 #[derive(Default)]
-struct Asked(Mutex<Vec<&'static str>>);
+struct CalledMethods(Mutex<Vec<&'static str>>);
 
-impl Asked {
+impl CalledMethods {
     fn note(cx: &Context, method: &'static str) {
-        let asked = cx.peer().extension::<Asked>();
+        let asked = cx.peer().extension::<CalledMethods>();
         let mut asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !asked.contains(&method) {
             asked.push(method);
@@ -78,17 +78,17 @@ struct ConfigurationParams {
     items: Vec<Value>,
 }
 
-/// Servers ask their clients too, and some go on only when they are answered.
+/// The methods of the client. Some servers continue only after an answer.
 fn client() -> Router {
     let mut router = Router::new().method(
         "workspace/configuration",
         async |params: ConfigurationParams, cx: Context| {
-            Asked::note(&cx, "workspace/configuration");
-            // Null for each: whatever the server thinks best.
+            CalledMethods::note(&cx, "workspace/configuration");
+            // Null selects the server's default.
             vec![Value::Null; params.items.len()]
         },
     );
-    // To these it is enough to say that we have heard.
+    // For these methods an empty answer is enough.
     for method in [
         "client/registerCapability",
         "client/unregisterCapability",
@@ -96,7 +96,7 @@ fn client() -> Router {
         "window/showMessageRequest",
         "workspace/workspaceFolders",
     ] {
-        router = router.method(method, move |cx: Context| Asked::note(&cx, method));
+        router = router.method(method, move |cx: Context| CalledMethods::note(&cx, method));
     }
     router
 }
@@ -114,7 +114,7 @@ struct ServerInfo {
     version: Option<String>,
 }
 
-async fn get_to_know(server: &Peer) -> Result<Introduction, Error> {
+async fn initialize(server: &Peer) -> Result<Introduction, Error> {
     let params = json!({
         "processId": std::process::id(),
         "clientInfo": {"name": "any_server", "version": env!("CARGO_PKG_VERSION")},
@@ -129,31 +129,31 @@ async fn get_to_know(server: &Peer) -> Result<Introduction, Error> {
     Ok(introduction)
 }
 
-async fn send_home(server: &Peer) -> Result<(), Error> {
+async fn shut_down(server: &Peer) -> Result<(), Error> {
     server.call::<Value>("shutdown", ()).await?;
     server.notify("exit", ()).await
 }
 
-/// Waits for the server to leave, and if it does not, makes it.
-async fn see_it_end(server: &Peer, patience: Duration) -> Disconnect {
-    match tokio::time::timeout(patience, server.closed()).await {
+/// Waits for the server to exit. After the time limit, closes the connection, which stops the server.
+async fn wait_for_exit(server: &Peer, timeout: Duration) -> Disconnect {
+    match tokio::time::timeout(timeout, server.closed()).await {
         Ok(end) => end,
         Err(_) => server.close().await,
     }
 }
 
-async fn visit(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
-    let Introduction { capabilities, server_info } = get_to_know(server).await?;
+async fn query(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
+    let Introduction { capabilities, server_info } = initialize(server).await?;
     let name =
         server_info.map(|info| format!("{} {}", info.name, info.version.unwrap_or_default()));
-    let name = name.unwrap_or_else(|| "it does not say".to_owned());
+    let name = name.unwrap_or_else(|| "unknown".to_owned());
     let _ = writeln!(out, "name: {}", plain(name.trim_end()));
-    // What is false or null is as good as not there.
+    // False and null mean that the server lacks the capability.
     let has = |(_, value): &(_, _)| !matches!(value, Value::Bool(false) | Value::Null);
     let capabilities = capabilities.into_iter().filter(has).map(|(name, _)| plain(&name));
     let _ = writeln!(out, "can: {}", list(capabilities));
-    send_home(server).await?;
-    let asked = server.extension::<Asked>();
+    shut_down(server).await?;
+    let asked = server.extension::<CalledMethods>();
     let asked = asked.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let _ = writeln!(out, "asked: {}", list(asked.into_iter().map(str::to_owned)));
     Ok(())
@@ -171,7 +171,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Some(Wishes { framing, patience, command }) = read_arguments(std::env::args_os().skip(1))
+    let Some(Arguments { framing, timeout, command }) = read_arguments(std::env::args_os().skip(1))
     else {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
@@ -179,30 +179,30 @@ async fn main() -> ExitCode {
     let child = match Child::spawn(command) {
         Ok(child) => child,
         Err(error) => {
-            eprintln!("the server cannot be started: {error}");
+            eprintln!("cannot start the server: {error}");
             return ExitCode::FAILURE;
         }
     };
     let profile = Profile::editor().with(|it| {
         it.framing = framing;
-        it.call_timeout = Some(patience);
+        it.call_timeout = Some(timeout);
     });
     let server = Peer::builder(child).profile(profile).router(client()).spawn();
     let mut out = io::stdout();
-    let visited = visit(&server, &mut out).await;
-    let end = match &visited {
-        Ok(()) => see_it_end(&server, patience).await,
-        // Why wait for one that does not do what it should?
+    let queried = query(&server, &mut out).await;
+    let end = match &queried {
+        Ok(()) => wait_for_exit(&server, timeout).await,
+        // A server that failed may never exit by itself.
         Err(_) => server.close().await,
     };
     let _ = writeln!(out, "end: {end}");
     let has_failed = !end.exit_report().exit.is_some_and(|status| status.success());
-    if let Err(error) = &visited {
-        eprintln!("it went wrong: {error:#}");
+    if let Err(error) = &queried {
+        eprintln!("the server failed: {error:#}");
     }
-    if visited.is_err() || has_failed {
+    if queried.is_err() || has_failed {
         for line in &end.exit_report().last_stderr {
-            eprintln!("its stderr: {line}");
+            eprintln!("server stderr: {line}");
         }
         return ExitCode::FAILURE;
     }

@@ -1,12 +1,12 @@
-//! Each side calls the other inside a handler, on one connection, without a deadlock.
+//! Calls in both directions: each side calls the other inside a handler, on one connection, without a deadlock.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example both_ways
 //! cook: 2 × pasta, no cheese
 //! ```
 //!
-//! The guest orders. Before it cooks, the kitchen asks the guest back, while the guest's own call is
-//! still open.
+//! The guest calls the kitchen. Before the kitchen answers, it calls the guest back, while the guest's own call is
+//! pending.
 
 use std::io::Write;
 
@@ -27,7 +27,7 @@ struct Cook;
 
 impl Kitchen for Cook {
     async fn order(&self, dish: String, count: u32, guest: GuestClient) -> Result<String, Error> {
-        // The guest answers this call although it waits for ours.
+        // The guest answers this call while its own call waits.
         let cheese = if guest.likes_cheese().await? { "with cheese" } else { "no cheese" };
         Ok(format!("cook: {count} × {dish}, {cheese}"))
     }

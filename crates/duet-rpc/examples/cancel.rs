@@ -1,11 +1,11 @@
-//! Three ways in which a call ends without an answer: it times out, its future is dropped, or the
-//! connection closes. The remote stops the handler in all three.
+//! Cancellation: a call ends without an answer when it times out, when its future is dropped, or when the connection
+//! closes. The remote stops the handler in all three cases.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example cancel
-//! timed out: there was no answer in time (request 1)
+//! timed out: no answer in time (request 1)
 //! dropped: the winner is ready
-//! closed: the connection is closed (request 3): it was closed here
+//! closed: the connection is closed (request 3): closed locally
 //! the server stopped 3 of 3 handlers
 //! ```
 
@@ -23,8 +23,7 @@ struct Counts {
     stopped: AtomicUsize,
 }
 
-/// Counts when it is dropped. A cancelled handler is dropped where it waits, together with everything
-/// that it holds.
+/// Counts the handlers that were stopped. A cancelled handler is dropped at its current `await`, with all its values.
 struct Held(Arc<Counts>);
 
 impl Drop for Held {

@@ -1,14 +1,13 @@
-//! A transport of one's own: messages through a pair of channels, as an embedder might have them
-//! between a program and a plugin.
+//! A custom transport: messages through a pair of channels, for example between a program and a plugin.
 //!
 //! ```console
 //! $ cargo run -q -p duet-rpc --example custom_transport
 //! 6 × 7 = 42
 //! ```
 //!
-//! A transport holds no message: it moves them between its wire and the inbox and outbox that it
-//! is lent. This one carries whole messages; one that carries bytes appends them to
-//! `Inbox::space` instead, and leaves it to the framing to cut messages out of them.
+//! A transport moves messages from its wire to the inbox, and from the outbox to its wire. This transport carries whole
+//! messages. A transport that carries bytes appends them to `Inbox::space`, and the framing splits them into
+//! messages.
 
 use std::io::{self, Write};
 use std::task::{Context, Poll, ready};
@@ -19,20 +18,22 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 struct Channels {
     incoming: Receiver<Vec<u8>>,
-    /// `None` once it is closed.
+    /// `None` once the transport is closed.
     outgoing: Option<Sender<Vec<u8>>>,
-    /// A place in the channel that is being waited for. It is kept between polls, as the waiting
-    /// would begin anew otherwise.
-    place: Option<Place>,
+    /// The pending wait for room in the channel. It is kept between polls, because a new wait would start at the
+    /// end of the queue.
+    permit: Option<PendingPermit>,
 }
 
-type Place = std::pin::Pin<Box<dyn Future<Output = io::Result<mpsc::OwnedPermit<Vec<u8>>>> + Send>>;
+type PendingPermit =
+    std::pin::Pin<Box<dyn Future<Output = io::Result<mpsc::OwnedPermit<Vec<u8>>>> + Send>>;
 
 impl Channels {
     fn pair() -> (Self, Self) {
         let (here, from_here) = mpsc::channel(16);
         let (there, from_there) = mpsc::channel(16);
-        let end = |outgoing, incoming| Channels { incoming, outgoing: Some(outgoing), place: None };
+        let end =
+            |outgoing, incoming| Channels { incoming, outgoing: Some(outgoing), permit: None };
         (end(here, from_there), end(there, from_here))
     }
 }
@@ -61,16 +62,16 @@ impl Transport for Channels {
             let Some(outgoing) = &self.outgoing else {
                 return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
             };
-            // A full channel makes the peer wait, and in the end whoever asks it for more.
-            let place = self.place.get_or_insert_with(|| {
+            // A full channel makes the peer wait, which slows down the remote.
+            let permit = self.permit.get_or_insert_with(|| {
                 let outgoing = outgoing.clone();
                 Box::pin(async move {
                     outgoing.reserve_owned().await.map_err(|_| io::ErrorKind::BrokenPipe.into())
                 })
             });
-            let place = ready!(place.as_mut().poll(cx));
-            self.place = None;
-            place?.send(message.to_vec());
+            let permit = ready!(permit.as_mut().poll(cx));
+            self.permit = None;
+            permit?.send(message.to_vec());
             outbox.pop();
         }
         Poll::Ready(Ok(()))

@@ -1,4 +1,4 @@
-//! A server in a few lines: speak to it with one line of JSON.
+//! A small server. Call it with one line of JSON.
 //!
 //! ```console
 //! $ echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":["you"]}' | cargo run -q -p duet-rpc --example hello
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use duet_rpc::{Profile, Router};
 
-#[expect(clippy::print_stdout, reason = "to show that it does no harm")]
+#[expect(clippy::print_stdout, reason = "shows that printing does no harm")]
 fn hello((name,): (String,)) -> String {
-    // The line goes to stderr: stdout carries messages and nothing else.
+    // The library redirects this line to stderr, because stdout carries only messages.
     println!("somebody said hello");
     format!("Hello, {name}!")
 }

@@ -134,7 +134,7 @@ impl<T: DeserializeOwned> Future for Call<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let settled = ready!(this.poll_settled(cx)).map_err(|error| match &this.client {
-            Some(client) => client.judge(error),
+            Some(client) => client.to_client_error(error),
             None => error,
         });
         let read = settled.and_then(|result| read(&result));

@@ -1,4 +1,4 @@
-//! The context of a message, which a handler can ask for besides its params.
+//! Context of a message: a handler argument with the connection, the id and the cancellation.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -14,15 +14,15 @@ use tokio::sync::SetOnce;
 use crate::peer::{Peer, Peers};
 use crate::remote::Identity;
 
-/// The circumstances of a message: who sent it, its id, and whether it is still wanted.
+/// The context of a message: its connection, its sender, its id, and its cancellation.
 ///
-/// Ask for it as a further argument of a handler.
+/// A handler takes it as an argument besides its params.
 ///
 /// ```
 /// use duet_rpc::{Context, Error, Router};
 ///
 /// async fn greet((name,): (String,), cx: Context) -> Result<String, Error> {
-///     // Calls the caller back, on the same connection.
+///     // Calls the caller back on the same connection.
 ///     let mood: String = cx.peer().call("mood", ()).await?;
 ///     Ok(format!("Hello {name}, are you {mood}?"))
 /// }
@@ -37,7 +37,7 @@ pub struct Context {
     flag: Arc<Flag>,
 }
 
-/// Set once, when a request is cancelled or its connection is gone.
+/// The cancellation flag of a request. It is set once, when the request is cancelled or its connection is gone.
 pub(crate) type Flag = SetOnce<()>;
 
 impl Context {
@@ -45,7 +45,7 @@ impl Context {
         Context { peer, id, key, flag }
     }
 
-    /// The connection that the message came on: call back, send notifications.
+    /// The connection on which the message arrived, for calls and notifications to the sender.
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -68,7 +68,7 @@ impl Context {
         self.peer.remote_addr()
     }
 
-    /// The identity that the sender of this message has proved; see [`Peer::identity`].
+    /// The authenticated identity of the sender; see [`Peer::identity`].
     pub fn identity(&self) -> Option<&Identity> {
         self.peer.identity()
     }
@@ -78,16 +78,15 @@ impl Context {
         self.id.as_ref()
     }
 
-    /// Returns `true` if the request was cancelled, or the connection is gone.
+    /// Returns `true` if the request was cancelled or the connection is gone.
     ///
-    /// A cancelled handler is dropped at its next `await`; this is for what it has started
-    /// elsewhere, such as a thread.
+    /// A cancelled handler is dropped at its next `await`. Use this method in work that the handler started
+    /// elsewhere, such as on a thread.
     pub fn is_cancelled(&self) -> bool {
         self.flag.initialized() || self.peer.shared().gone.initialized()
     }
 
-    /// Waits until the request is cancelled, or the connection is gone: after the handler has
-    /// returned, too.
+    /// Waits until the request is cancelled or the connection is gone, even after the handler has returned.
     pub async fn cancelled(&self) {
         let mut cancelled = pin!(self.flag.wait());
         let mut gone = pin!(self.peer.shared().gone.wait());
@@ -98,8 +97,8 @@ impl Context {
         .await;
     }
 
-    /// Closes the connection gracefully: this message and those before it are finished and
-    /// answered, and nothing that came after it is begun. A server on stdio ends with it.
+    /// Closes the connection gracefully. This message and the messages before it are finished and answered.
+    /// Messages after it do not begin. A server on stdio exits.
     pub fn shut_down(&self) {
         self.peer.begin_close(self.key);
     }

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 servers and clients over stdio, child processes, sockets, WebSocket and HTTP.
 //!
-//! A trait with `#[service]` is a server and a typed client. This is all of `src/main.rs`:
+//! `#[service]` makes a server and a typed client from a trait. This is a whole server:
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -30,7 +30,7 @@
 //! {"jsonrpc":"2.0","id":1,"result":3}
 //! ```
 //!
-//! The macro makes `MathClient` of the same trait. This client starts the server as a child process:
+//! The macro also generates `MathClient`. This client starts the server as a child process and calls it:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -47,18 +47,18 @@
 //!     println!("1 + 2 = {sum}");
 //!
 //!     let end = server.close().await;
-//!     println!("{end}"); // it was closed here; its process ended with exit status: 0
+//!     println!("{end}"); // closed locally; the child process ended with exit status: 0
 //!     Ok(())
 //! }
 //! ```
 //!
 //! `Cargo.toml` needs `duet-rpc`, and for a client `tokio` with the features `macros`, `process`
-//! and `rt`. The module [`service`](mod@service) describes all options of the macro.
+//! and `rt`. The module [`service`](mod@service) lists the options of the macro.
 //!
-//! # The short form
+//! # Without a trait
 //!
-//! A [`Router`] takes functions and closures, `async` or not. They return a value, or a `Result`. A call
-//! names its method:
+//! A [`Router`] takes functions and closures, `async` or not, that return a value or a `Result`. The caller
+//! passes the method's name:
 //!
 //! ```
 //! use duet_rpc::{Error, Peer, Router, transport::memory};
@@ -78,10 +78,10 @@
 //! # }
 //! ```
 //!
-//! # Both ends call
+//! # Calls in both directions
 //!
-//! A handler calls its caller back on the same connection. `callbacks` names the trait that the caller
-//! serves, and the handler asks for its client:
+//! A handler can call its caller back on the same connection. `callbacks` names the trait that the caller
+//! serves, and the handler takes the client of that trait as an argument:
 //!
 //! ```
 //! use duet_rpc::{Error, Peer, transport::memory};
@@ -126,42 +126,42 @@
 //!
 //! | you want to | use |
 //! |---|---|
-//! | serve on stdin and stdout, as a program that an editor, a desktop app or an agent starts | [`serve`] |
-//! | the same with settings, or on sockets, as a program of its own | [`Server`] |
-//! | serve sockets inside a program that has a runtime and goes on with other work | [`Hub`] with a [`Listener`](transport::Listener) |
+//! | serve on stdin and stdout, in a program that an editor, a desktop app or an agent starts | [`serve`] |
+//! | serve on stdin and stdout with settings, or serve sockets in a program that does nothing else | [`Server`] |
+//! | serve sockets inside a program that has its own runtime and other work | [`Hub`] with a [`Listener`](transport::Listener) |
 //! | accept connections yourself, one by one | [`Listener`](transport::Listener) |
-//! | talk over one connection, to call, to serve or both, until it closes | [`Peer`] |
+//! | call and serve over one connection until it closes | [`Peer`] |
 //! | define methods as a trait, and call them with a typed client | [`#[service]`](mod@service) |
-//! | call a server that may crash or go away, and have it started or reached again | [`Client`] |
+//! | call a server that may crash or disconnect, and reconnect or restart it | [`Client`] |
 //!
-//! [`serve`], [`Server`] and [`Hub`] make a [`Peer`] for each connection, and hand it to handlers in
+//! [`serve`], [`Server`] and [`Hub`] make a [`Peer`] for each connection and pass it to handlers in
 //! their [`Context`]. A [`Client`] makes one [`Peer`] after another.
 //!
-//! # What to know
+//! # Key facts
 //!
-//! - **Handlers** take any type that serde reads: a tuple takes params by position, a struct by
-//!   name, [`Box<RawValue>`](serde_json::value::RawValue) as they are. Wrong params are answered for you,
-//!   with the type that was expected. See [`Handler`].
-//! - **State** is `&self` of a service, or [`State`] of a router. Values of one connection are kept in
-//!   [`Peer::extension`].
-//! - **Errors**: a handler returns `Result<T, E>` with any `E` that converts into a [`Failure`], which
-//!   separates the answer from the cause in the log. [`RpcError`](derive@RpcError) derives the conversion.
-//!   A call returns an [`Error`], which says who failed and whether trying again makes sense. A panic is
-//!   answered, and the next message is served.
+//! - **Handlers** take any type that serde can read: a tuple takes params by position, a struct by
+//!   name, [`Box<RawValue>`](serde_json::value::RawValue) takes the raw JSON. The library answers wrong params
+//!   with an error that names the param and the expected type. See [`Handler`].
+//! - **State** is `&self` in a service and [`State`] in a router. [`Peer::extension`] keeps values of one
+//!   connection.
+//! - **Errors**: a handler returns `Result<T, E>` with any `E` that converts into a [`Failure`]. A failure
+//!   separates the answer from the cause, which goes to the log. [`RpcError`](derive@RpcError) derives the
+//!   conversion. A call returns an [`Error`], which says which side failed and whether a retry makes sense. If a
+//!   handler panics, the library answers with an error and serves the next message.
 //! - **Middleware**: [`Router::guard`], [`Router::observe`], [`Router::wrap`], and layers of `tower`.
-//! - **Order**: the [`Profile`] decides whether messages are handled one after the other, concurrently
-//!   with notifications as barriers, concurrently, or by key. Take one of the profiles and change its
-//!   settings: `Profile::editor().max_in_flight(64)`.
-//! - **Cancelling**: a call that is dropped, or times out, is cancelled at the remote. A handler whose
-//!   request is cancelled is dropped where it waits.
-//! - **Limits**: every queue is bounded, by [`Limits`]. A remote that sends more than a
-//!   peer can take is answered `Server busy`, or has to wait. No call waits for ever.
-//! - **Logs** are events of the `tracing` crate, with method and id. They never hold params or results.
-//! - **Framings**: one message per line, `Content-Length` headers, or a length prefix; a setting of the
-//!   profile. [`proto`] has everything that needs no I/O.
+//! - **Order**: the [`Profile`] sets the order in which messages are handled: sequentially, concurrently with
+//!   notifications as barriers, concurrently, or by key. Start from a profile and change its settings:
+//!   `Profile::editor().max_in_flight(64)`.
+//! - **Cancelling**: a call that is dropped or times out is cancelled at the remote. A cancelled request drops
+//!   its handler at the handler's current `await`.
+//! - **Limits**: [`Limits`] bound every queue. A remote that sends more than a peer can take gets the answer
+//!   `Server busy`, or has to wait. Every call has a timeout unless you switch it off.
+//! - **Logs** are events of the `tracing` crate, with method and id. They never contain params or results.
+//! - **Framings**: one message per line, `Content-Length` headers, or a length prefix. The profile sets the
+//!   framing. [`proto`] has everything that needs no I/O.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Nothing that comes from outside may end the process; tests may.
+// Input from outside must not end the process. Tests may panic.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 #[cfg(feature = "macros")]
@@ -198,21 +198,22 @@ pub mod threads;
 pub mod transport;
 
 pub use call::Call;
-/// The targets of the spans, and the fault of an answer, for the command.
+/// Targets of the spans, and the fault of an answer. For the command.
 #[doc(hidden)]
 pub use connection::{CONNECTION, REQUEST, UnusableAnswer};
 pub use connection::{EventStream, Subscription, TRAFFIC};
 pub use context::Context;
-/// Makes JSON-RPC errors of an enum or a struct, both ways.
+/// Derives the conversion of an enum or a struct into JSON-RPC errors, and back.
 ///
-/// It implements
+/// The derive implements
 ///
 /// - `From<E> for Failure`, so that handlers return `Result<T, E>`;
 /// - [`FromRemote`](error::FromRemote), so that a caller reads the error with [`Error::as_remote`];
 /// - [`Display`](std::fmt::Display), which shows the message, and [`std::error::Error`]. With
 ///   `#[rpc(no_display)]` on the type it leaves both to you, or to another derive.
 ///
-/// Fields become the error's `data`: named ones an object, one without a name itself, several an array.
+/// Fields become the error's `data`: named fields become an object, a single unnamed field becomes its own JSON
+/// value, and several unnamed fields become an array.
 ///
 /// ```
 /// use duet_rpc::{Failure, RpcError};
@@ -223,7 +224,7 @@ pub use context::Context;
 ///     NotFound { key: String },
 ///     #[rpc(code = 1002)] // "Read only"
 ///     ReadOnly,
-///     /// The remote is told `Internal error`, the log shows the cause.
+///     /// The remote receives `Internal error`. The log shows the cause.
 ///     #[rpc(internal, from)]
 ///     Disk(std::io::Error),
 /// }
@@ -237,24 +238,24 @@ pub use context::Context;
 ///
 /// | on a variant or struct, `#[rpc(...)]` | |
 /// |---|---|
-/// | `code = 1001` | the code; one that JSON-RPC does not reserve, or from -32099 to -32000 |
-/// | `message = "..."` | the message; else the words of the variant's name |
-/// | `internal` | an internal error: its one field is the cause, for the log alone. It cannot be read back |
-/// | `transparent` | the error that is its one field |
-/// | `from` | `From` for the one field of an `internal` or `transparent` variant, so that `?` makes it |
+/// | `code = 1001` | the code: a code that JSON-RPC does not reserve, or a code from -32099 to -32000 |
+/// | `message = "..."` | the message. Default: the words of the variant's name |
+/// | `internal` | an internal error: its one field is the cause, which only the log shows. The caller cannot read it back |
+/// | `transparent` | passes on the error in its one field |
+/// | `from` | implements `From` for the one field of an `internal` or `transparent` variant, so that `?` converts it |
 ///
 /// | on the type, `#[rpc(...)]` | |
 /// |---|---|
-/// | `crate = "path"` | the path of this library, if it is not `::duet_rpc` |
-/// | `no_display` | no `Display` and no `Error` |
+/// | `crate = "path"` | the path of this library. Default: `::duet_rpc` |
+/// | `no_display` | does not implement `Display` and `Error` |
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duet_rpc_macros::RpcError;
-/// Explains what is wrong with a handler: put it on a function that
-/// [`Router::method`](crate::Router::method) refuses.
+/// Makes the compiler explain why a function is not a valid handler.
 ///
-/// The compiler then points at the param that serde cannot read, the result that it cannot write, the error
-/// that does not convert into a [`Failure`], or the value that makes the future not [`Send`].
+/// Put it on a function that [`Router::method`](crate::Router::method) refuses. The compiler then points at the
+/// param that serde cannot read, the result that serde cannot write, the error that does not convert into a
+/// [`Failure`], or the value that makes the future not [`Send`].
 ///
 /// ```
 /// use duet_rpc::{Failure, Router};
@@ -269,8 +270,8 @@ pub use duet_rpc_macros::RpcError;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub use duet_rpc_macros::debug_handler;
-/// Makes a router and a typed client of a trait, or a router of an `impl` block. The module
-/// [`service`](mod@service) has all options.
+/// Generates a router and a typed client from a trait, or a router from an `impl` block. The module
+/// [`service`](mod@service) lists the options.
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
@@ -322,12 +323,12 @@ pub use router::{HandlerError, HandlerService};
 #[cfg(unix)]
 pub use server::{Server, serve};
 
-/// For the command, which receives signals, and watches its parent, before its server does.
+/// For the command, which receives signals and watches its parent process before it starts a server.
 #[cfg(unix)]
 #[doc(hidden)]
 pub use server::{Parent, is_signal_ignored};
 
-/// The checks of a handler, see [`Handler`]. Nobody has to name them.
+/// Traits that check a handler; see [`Handler`]. User code never names them.
 #[doc(hidden)]
 pub mod checks {
     pub use crate::handler::{
@@ -337,7 +338,7 @@ pub mod checks {
     };
 }
 
-/// The code in the package's own page is compiled and run like all other examples.
+/// Doc tests for the examples in the package's README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,13 +1,13 @@
-//! Remote: the other end of a connection, as far as it is known.
+//! Remote: address and identity of the other end of a connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The other end of a connection: its address, and its identity if it was authenticated.
 ///
-/// [`Incoming::open`](crate::transport::Incoming::open) tells it of a connection that came in. If you
-/// accept connections yourself, make one, and give it to
-/// [`PeerBuilder::remote`](crate::PeerBuilder::remote).
+/// [`Incoming::open`](crate::transport::Incoming::open) returns the remote of an accepted connection. Pass it to
+/// [`PeerBuilder::remote`](crate::PeerBuilder::remote). If you accept connections without a listener of this
+/// library, make a `Remote` yourself.
 ///
 /// ```
 /// use duet_rpc::{Identity, Remote};
@@ -20,44 +20,44 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remote {
     addr: Option<SocketAddr>,
-    /// Shared, because HTTP tells it with each request.
+    /// Shared, because over HTTP each request carries it.
     identity: Option<Arc<Identity>>,
 }
 
 impl Remote {
-    /// A remote of which nothing is known.
+    /// A remote without address and identity.
     pub fn new() -> Self {
         Remote::default()
     }
 
-    /// Sets the address that it connected from.
+    /// Sets the address from which the remote connected.
     #[must_use]
     pub fn with_addr(mut self, addr: SocketAddr) -> Self {
         self.addr = Some(addr);
         self
     }
 
-    /// Sets the identity that it has proved.
+    /// Sets the authenticated identity of the remote.
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         self.identity = Some(identity.into());
         self
     }
 
-    /// The address that it connected from, over TCP, WebSocket and HTTP. Behind a proxy that is the
+    /// The address from which the remote connected over TCP, WebSocket or HTTP. Behind a proxy it is the
     /// address of the proxy.
     pub fn addr(&self) -> Option<SocketAddr> {
         self.addr
     }
 
-    /// The identity that it has proved; `None` if it did not have to. Over HTTP each request has an
-    /// identity of its own, and the connection has none.
+    /// The authenticated identity of the remote; `None` if the server did not ask for one. Over HTTP each
+    /// request has its own identity, and the connection has none.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
     }
 }
 
-/// An identity that was authenticated, for access decisions and audit logs.
+/// An authenticated identity, for access decisions and audit logs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Identity {
@@ -66,25 +66,25 @@ pub enum Identity {
         /// The name of the token, which is not secret.
         name: String,
     },
-    /// The remote is a process of this user, connected through a Unix socket. The system vouches for it.
+    /// The remote is a process of this user, connected through a Unix socket. The operating system proves it.
     UnixUser {
-        /// The effective user id that the process had when it connected.
+        /// The effective user id of the process at the time of the connection.
         uid: u32,
-        /// Its effective group id at that time.
+        /// The effective group id of the process at that time.
         gid: u32,
-        /// Its process id, where the system tells it. The process may have ended since, and another may
-        /// have its id: log this, and base no decision on it.
+        /// The process id, on systems that report it. The process may have ended since, and another process
+        /// may have the same id: use it for logs, not for access decisions.
         pid: Option<u32>,
     },
 }
 
 impl Identity {
-    /// The identity of whoever has shown the token of this name.
+    /// The identity of a remote that sent the token of this name.
     pub fn token(name: impl Into<String>) -> Self {
         Identity::Token { name: name.into() }
     }
 
-    /// The name of the token, if a token proved it.
+    /// The name of the token, if a token proved the identity.
     pub fn token_name(&self) -> Option<&str> {
         match self {
             Identity::Token { name } => Some(name),
@@ -92,8 +92,9 @@ impl Identity {
         }
     }
 
-    /// Whether it is the user of this process: the system proved it, and the user id is the effective one of this
-    /// process. For a server on a Unix socket that serves one user.
+    /// Returns `true` if the remote runs as the user of this process: the operating system proved its user id,
+    /// and the id is the effective user id of this process. A server on a Unix socket that serves one user checks
+    /// this.
     pub fn is_own_user(&self) -> bool {
         #[cfg(unix)]
         let own = Some(rustix::process::geteuid().as_raw());
@@ -102,7 +103,7 @@ impl Identity {
         self.uid().is_some() && self.uid() == own
     }
 
-    /// The user id, if the system proved it.
+    /// The user id, if the operating system proved it.
     pub fn uid(&self) -> Option<u32> {
         match self {
             Identity::UnixUser { uid, .. } => Some(*uid),

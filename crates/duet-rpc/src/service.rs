@@ -1,6 +1,6 @@
-//! Services: methods as a trait, with a router for the server and a typed client from one definition.
+//! Services: methods defined as a trait, which gives the server's router and a typed client.
 //!
-//! The attribute [`#[service]`](macro@crate::service) goes on a trait:
+//! Put the attribute [`#[service]`](macro@crate::service) on a trait:
 //!
 //! ```
 //! use duet_rpc::{Error, Peer, Profile, RpcError, Router, transport::memory};
@@ -51,30 +51,33 @@
 //! # }
 //! ```
 //!
-//! # A trait
+//! # Traits
 //!
-//! Each `async fn` becomes a function that returns a future which is [`Send`]; implementations write plain
-//! `async fn`. A `fn` is called as it is. The trait gets the supertraits `Send + Sync + 'static`, and besides
+//! The macro turns each `async fn` of the trait into a function that returns a [`Send`] future. Implementations
+//! write plain `async fn`. A `fn` stays as it is. The trait gets the supertraits `Send + Sync + 'static`. The macro
+//! also generates
 //!
 //! - `fn into_router(self) -> Router`, which serves the methods, with the service in an `Arc`;
-//! - `NAMEClient`, the typed client: [`Clone`], made with `new` from a [`Peer`] or a [`Client`]. Its methods
-//!   return a [`Call`], and for a notification a future of `Result<(), Error>`. Made from the [`Peers`] of a server,
-//!   it sends each notification to all of them, and its calls fail with [`OneWay`](ErrorKind::OneWay);
+//! - `NAMEClient`, the typed client. It implements [`Clone`], and `new` makes it from a [`Peer`] or a [`Client`].
+//!   Its methods return a [`Call`], or for a notification a future of `Result<(), Error>`. A client made from the
+//!   [`Peers`] of a server sends each notification to all of them, and its calls fail with
+//!   [`OneWay`](ErrorKind::OneWay);
 //! - `NAMEClient::METHODS`, a list of [`MethodInfo`].
 //!
-//! A method returns `Result<T, E>` with an `E` that converts into a [`Failure`](crate::Failure), or a plain
-//! value. The name `Result` decides, so an alias has to be called that, too. Methods with a body are provided
-//! methods, which implementations need not write.
+//! A method returns a plain value, or `Result<T, E>` with an `E` that converts into a [`Failure`](crate::Failure).
+//! The macro recognises a `Result` by its name, so an alias must also be called `Result`. A method with a body is
+//! a provided method: implementations may leave it out.
 //!
 //! # Params
 //!
-//! A server takes params by name and by position. The client sends them by name, or by position where
-//! `positional` says so. A param of type `Option<T>` may be left out, and the client leaves out `None`; in the
-//! middle of positional params it writes `null`. Doc comments of params go into their [`ParamInfo`].
+//! The server takes params by name and by position. The client sends params by name, or by position with the
+//! option `positional`. A param of type `Option<T>` is optional: the client leaves out `None`, and writes `null` in
+//! the middle of positional params. Doc comments of params go into their [`ParamInfo`].
 //!
-//! Arguments of the type [`Context`](crate::Context) are not params: they are there for the asking, in any position. So is the
-//! client of the caller's methods, where `callbacks` names their trait; it calls back over the same
-//! connection. `#[rpc(context)]` marks an argument of any other type that implements [`FromContext`](crate::FromContext).
+//! An argument of type [`Context`](crate::Context) is not a param: a method may take it in any position. With the
+//! option `callbacks`, a method may also take the client of the caller's trait, which calls back over the same
+//! connection. `#[rpc(context)]` marks an argument of any other type that implements
+//! [`FromContext`](crate::FromContext).
 //!
 //! ```
 //! # use duet_rpc::Context;
@@ -89,11 +92,11 @@
 //! }
 //! ```
 //!
-//! # An `impl` block
+//! # `impl` blocks
 //!
-//! Where no client is needed, the attribute goes on the block itself and makes `into_router` and `METHODS`. It
-//! serves each `pub` method; a private one too if it has an `#[rpc]`. `#[rpc(skip)]` keeps a method private to
-//! the program. Functions without `self`, such as constructors, are never served.
+//! If you need no client, put the attribute on an `impl` block. It then generates `into_router` and `METHODS`. The
+//! router serves each `pub` method, and each private method with an `#[rpc]` attribute. `#[rpc(skip)]` excludes a
+//! method. Functions without `self`, such as constructors, are never served.
 //!
 //! ```
 //! struct Clock { offset: i64 }
@@ -111,11 +114,10 @@
 //!
 //! # Schemas
 //!
-//! `METHODS` has names and doc comments. With `schema = FUNCTION` it has the types, too: the generic function
-//! makes the JSON schema of a type, and each [`MethodInfo`] and [`ParamInfo`] has the function for its own type.
-//! A service without the option asks nothing of its types. The trait that the function asks for is yours to
-//! choose; with the crate `schemars` the function is
-//! `fn schema_of<T: JsonSchema>() -> Value { schema_for!(T).into() }`.
+//! `METHODS` has names and doc comments. With `schema = FUNCTION` it also has the types: the generic function
+//! returns the JSON schema of a type, and each [`MethodInfo`] and [`ParamInfo`] has the function for its own type.
+//! A service without the option requires no schema of its types. You choose the trait bound of the function. With
+//! the crate `schemars` the function is `fn schema_of<T: JsonSchema>() -> Value { schema_for!(T).into() }`.
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -146,42 +148,42 @@
 //! assert_eq!(result, Some(json!({"type": "array", "items": {"type": "string"}})));
 //! ```
 //!
-//! # All options
+//! # Options
 //!
 //! | on the trait or `impl` | |
 //! |---|---|
-//! | `callbacks = EditorUi` | handlers may ask for an `EditorUiClient`, which calls the caller |
-//! | `crate = "path"` | the path of this library, if it is not `::duet_rpc` |
-//! | `positional` | the client sends params by position (traits alone) |
-//! | `prefix = "db/"` | stands before the name of each method |
-//! | `rename_all = "camelCase"` | style of method names; also `snake_case`, `kebab-case`, `PascalCase` |
-//! | `rename_params = "camelCase"` | style of the names of params |
-//! | `schema = schema_of` | the function that makes the [schemas](#schemas) of params and results |
+//! | `callbacks = EditorUi` | methods may take an `EditorUiClient`, which calls the caller |
+//! | `crate = "path"` | the path of this library. Default: `::duet_rpc` |
+//! | `positional` | the client sends params by position (traits only) |
+//! | `prefix = "db/"` | a prefix for the name of each method |
+//! | `rename_all = "camelCase"` | style of method names: `camelCase`, `snake_case`, `kebab-case` or `PascalCase` |
+//! | `rename_params = "camelCase"` | style of param names |
+//! | `schema = schema_of` | the function that returns the [schemas](#schemas) of params and results |
 //!
 //! | on a method, `#[rpc(...)]` | |
 //! |---|---|
-//! | `aliases("plus", "sum")` | further names, as they are on the wire |
-//! | `blocking` | the handler may hold its thread; see [`blocking`](crate::blocking) |
-//! | `deprecated = "use add"` | described, and a warning where the client's method is used |
-//! | `idempotent` | described: calling it twice does no harm |
+//! | `aliases("plus", "sum")` | further names on the wire, without prefix and style |
+//! | `blocking` | the handler may block its thread; see [`blocking`](crate::blocking) |
+//! | `deprecated = "use add"` | goes into [`MethodInfo`]; the compiler warns where the client's method is used |
+//! | `idempotent` | goes into [`MethodInfo`]: calling the method twice does no harm |
 //! | `name = "$/add"` | the whole name on the wire, without prefix and style |
-//! | `notification` | the client sends a notification; the method returns nothing, or `Result<(), E>` for the log |
-//! | `positional` | the client sends the params by position (traits alone) |
-//! | `quick` | the handler never holds its thread for long; see [`quick`](crate::quick) |
-//! | `shutdown` | its arrival closes the connection; see [`Router::shutdown_method`](crate::Router::shutdown_method) |
-//! | `since = "1.2"` | described |
-//! | `skip` | not served |
+//! | `notification` | the client sends a notification; the method returns nothing, or `Result<(), E>`, whose error the log shows |
+//! | `positional` | the client sends the params by position (traits only) |
+//! | `quick` | the handler never blocks its thread for long; see [`quick`](crate::quick) |
+//! | `shutdown` | the arrival of the message closes the connection; see [`Router::shutdown_method`](crate::Router::shutdown_method) |
+//! | `since = "1.2"` | goes into [`MethodInfo`] |
+//! | `skip` | the router does not serve the method |
 //!
 //! | on a param, `#[rpc(...)]` | |
 //! |---|---|
-//! | `context` | not a param: made of the [`Context`](crate::Context) |
-//! | `default` | may be left out; then it is the default of its type |
-//! | `default = EXPR` | may be left out; then it is this value |
+//! | `context` | not a param: the library makes the argument from the [`Context`](crate::Context) |
+//! | `default` | an optional param; its default is `Default::default()` |
+//! | `default = EXPR` | an optional param with this default |
 //! | `name = "textDocument"` | the name on the wire |
-//! | `whole` | takes the params as they are; it has to be the only param |
+//! | `whole` | takes the whole params object or array; the method has no other param |
 //!
-//! A `#[cfg]` on a method holds for its handler, its client and its description. A mistake in any of this is
-//! reported where it stands, with what to write instead.
+//! A `#[cfg]` on a method applies to its handler, its client method and its description. The compiler reports each
+//! mistake at its position, with a suggestion.
 
 use std::fmt;
 
@@ -193,46 +195,45 @@ use crate::error::{Error, ErrorKind};
 use crate::net::Client;
 use crate::peer::{Peer, Peers};
 
-/// The remote of a typed client: one connection, a client that makes its connection anew, or all connections of
-/// a server.
+/// The target of a typed client: one connection, a client that reconnects, or all connections of a server.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 #[must_use = "a connection is closed when the last handle is dropped"]
-pub struct CallTarget(Handle);
+pub struct CallTarget(Destination);
 
 #[derive(Clone, Debug)]
-enum Handle {
+enum Destination {
     Peer(Peer),
     Client(Client),
     Peers(Peers),
 }
 
 impl CallTarget {
-    /// Calls a method, as [`Peer::call`] and [`Client::call`] do.
+    /// Calls a method; see [`Peer::call`] and [`Client::call`].
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         match &self.0 {
-            Handle::Peer(peer) => peer.call(method, params),
-            Handle::Client(client) => client.call(method, params),
-            Handle::Peers(_) => {
-                let cause = "a call goes to one connection, and notifications alone to all";
+            Destination::Peer(peer) => peer.call(method, params),
+            Destination::Client(client) => client.call(method, params),
+            Destination::Peers(_) => {
+                let cause = "only notifications can go to all peers, a call needs one connection";
                 Call::refused(None, Error::new(ErrorKind::OneWay).caused_by(cause))
             }
         }
     }
 
-    /// Sends a notification, as [`Peer::notify`] and [`Client::notify`] do, or as [`Peers::broadcast`] does.
+    /// Sends a notification; see [`Peer::notify`], [`Client::notify`] and [`Peers::broadcast`].
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
         match &self.0 {
-            Handle::Peer(peer) => peer.notify(method, params).await,
-            Handle::Client(client) => client.notify(method, params).await,
-            Handle::Peers(peers) => peers.broadcast(method, params).map(|_| ()),
+            Destination::Peer(peer) => peer.notify(method, params).await,
+            Destination::Client(client) => client.notify(method, params).await,
+            Destination::Peers(peers) => peers.broadcast(method, params).map(|_| ()),
         }
     }
 }
 
 impl From<Peer> for CallTarget {
     fn from(peer: Peer) -> Self {
-        CallTarget(Handle::Peer(peer))
+        CallTarget(Destination::Peer(peer))
     }
 }
 
@@ -244,7 +245,7 @@ impl From<&Peer> for CallTarget {
 
 impl From<Client> for CallTarget {
     fn from(client: Client) -> Self {
-        CallTarget(Handle::Client(client))
+        CallTarget(Destination::Client(client))
     }
 }
 
@@ -256,7 +257,7 @@ impl From<&Client> for CallTarget {
 
 impl From<Peers> for CallTarget {
     fn from(peers: Peers) -> Self {
-        CallTarget(Handle::Peers(peers))
+        CallTarget(Destination::Peers(peers))
     }
 }
 
@@ -266,7 +267,7 @@ impl From<&Peers> for CallTarget {
     }
 }
 
-/// The description of a method.
+/// The description of a method of a service.
 ///
 /// ```
 /// #[duet_rpc::service(prefix = "db/")]
@@ -294,18 +295,18 @@ pub struct MethodInfo {
     pub docs: &'static str,
     /// The params, in order.
     pub params: &'static [ParamInfo],
-    /// Makes the JSON schema of the result. There is one if the service has the option
-    /// [`schema`](self#schemas) and this is not a notification.
+    /// Returns the JSON schema of the result. `None` without the option [`schema`](self#schemas), and for a
+    /// notification.
     pub result_schema: Option<fn() -> Value>,
     /// The form in which the client sends the params.
     pub params_form: ParamsForm,
-    /// `true` if the client sends a notification.
+    /// `true` if the client sends the method as a notification.
     pub is_notification: bool,
-    /// `true` if calling it twice does no harm.
+    /// `true` if calling the method twice does no harm.
     pub is_idempotent: bool,
-    /// The reason why it is deprecated, and its replacement.
+    /// The reason for the deprecation, and the replacement.
     pub deprecated: Option<&'static str>,
-    /// The version that it came with.
+    /// The version that added the method.
     pub since: Option<&'static str>,
 }
 
@@ -338,7 +339,7 @@ impl fmt::Display for MethodInfo {
     }
 }
 
-/// The description of a param.
+/// The description of a param of a method.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ParamInfo {
@@ -346,20 +347,20 @@ pub struct ParamInfo {
     pub name: &'static str,
     /// The doc comment.
     pub docs: &'static str,
-    /// `true` if it is required.
+    /// `true` if the caller must send the param.
     pub is_required: bool,
-    /// Makes its JSON schema. There is one if the service has the option [`schema`](self#schemas).
+    /// Returns the JSON schema of the param. `None` without the option [`schema`](self#schemas).
     pub schema: Option<fn() -> Value>,
 }
 
-/// The form in which a client sends params. A server takes them by name and by position.
+/// The form in which a client sends params. A server takes params by name and by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParamsForm {
-    /// As an object.
+    /// An object with the names of the params.
     Named,
-    /// As an array.
+    /// An array in the order of the params.
     Positional,
-    /// The one param is the params themselves.
+    /// The value of the one param, which must be an object or an array.
     Whole,
 }

@@ -228,7 +228,7 @@ async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     let error = client.notify("add", (1, 2)).await.expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
-    assert_eq!(format!("{error:#}"), "the connection is closed: it was closed here");
+    assert_eq!(format!("{error:#}"), "the connection is closed: closed locally");
     // The other side sees the end of its input; its handler is stopped, because nobody waits for it.
     assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
 }

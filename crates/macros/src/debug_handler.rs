@@ -1,7 +1,7 @@
-//! `#[debug_handler]`: checks of a handler, each at the argument or type that is wrong.
+//! `#[debug_handler]`: checks of a handler, with errors at the wrong argument or type.
 //!
-//! A router says only that a function is not a handler. The function stays as it is; beside it stand
-//! functions that nobody calls, which compile if its parts are right.
+//! A router reports only that a function is not a handler. The macro leaves the function unchanged, and adds
+//! functions that are never called. They compile only if the parts of the handler are valid.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,11 +9,11 @@ use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, PatType, ReturnType, Signature, Type, parse_quote};
 
 use crate::errors::Errors;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 use crate::syntax::{last_name, type_arguments};
 
-const FUNCTION: Place =
-    Place { name: "`debug_handler`", words: &[("crate", Form::Text)], conflicts: &[] };
+const FUNCTION: OptionTable =
+    OptionTable { name: "`debug_handler`", options: &[("crate", Form::Text)], conflicts: &[] };
 
 /// Arguments that are not params, by the last name of their type.
 const EXTRACTORS: [&str; 4] = ["Context", "Method", "Request", "State"];
@@ -24,8 +24,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Ok(function) => function,
         Err(_) => {
             let place = proc_macro2::Span::call_site();
-            let write =
-                "`#[debug_handler]` goes on a function: write the handler as one, or remove it";
+            let write = "`#[debug_handler]` goes on a function: write the handler as a function, or remove the attribute";
             errors.add(syn::Error::new(place, write));
             let errors = errors.into_tokens();
             return quote!(#item #errors);
@@ -41,11 +40,10 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#function #checks)
 }
 
-/// The types of the arguments; reports those that no handler can have.
+/// Returns the types of the arguments, and reports types that no handler can take.
 fn arguments<'a>(sig: &'a Signature, errors: &mut Errors) -> Vec<&'a Type> {
     if !sig.generics.params.is_empty() {
-        let write =
-            "a generic handler cannot be checked, nor registered without its types: write them";
+        let write = "a generic handler cannot be checked: write concrete types";
         errors.push(&sig.generics, write);
     }
     let mut types = Vec::new();
@@ -62,7 +60,7 @@ fn arguments<'a>(sig: &'a Signature, errors: &mut Errors) -> Vec<&'a Type> {
         match ty {
             Type::Reference(_) => errors.push(
                 ty,
-                "params are owned, because the message is gone while the handler runs: \
+                "a param must be owned, because the handler outlives the message: \
                  write `String` for `&str`, `Vec<T>` for `&[T]`",
             ),
             Type::ImplTrait(_) => {
@@ -76,7 +74,7 @@ fn arguments<'a>(sig: &'a Signature, errors: &mut Errors) -> Vec<&'a Type> {
     }
     let mut params = types.iter().filter(|ty| is_params(ty));
     if let (Some(_), Some(second)) = (params.next(), params.next()) {
-        let write = "a handler has one argument for all params: join them, as in \
+        let write = "a handler has one argument for all params: combine them, as in \
                      `(a, b): (i64, i64)`, or write a struct";
         errors.push(second, write);
     }
@@ -122,7 +120,8 @@ fn checks(sig: &Signature, arguments: &[&Type], library: &syn::Path) -> TokenStr
     }
 }
 
-/// `Result<T, E>`: `T` is written, `E` becomes a failure. Any other type is written.
+/// Checks of the return type. Of a `Result<T, E>`, serde must write `T`, and `E` must convert into a failure. Serde
+/// must write any other type.
 fn result_checks(output: &Type, library: &syn::Path) -> TokenStream {
     let written =
         |ty: &Type| quote_spanned!(ty.span()=> let _: fn() = #library::__macro::result::<#ty>;);

@@ -1,4 +1,4 @@
-//! The mistakes of one item: all are reported, not only the first.
+//! Collected errors of one item, so that the compiler reports all of them and not only the first.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -7,7 +7,7 @@ use quote::ToTokens;
 pub(crate) struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Reports a mistake at this place of the user's code.
+    /// Adds an error at these tokens of the user's code.
     pub(crate) fn push(&mut self, culprit: impl ToTokens, sentence: impl std::fmt::Display) {
         self.add(syn::Error::new_spanned(culprit, sentence));
     }

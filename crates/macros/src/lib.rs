@@ -1,19 +1,16 @@
-//! The macros of `duet-rpc`, which re-exports and documents them: use them from there.
+//! The macros of `duet-rpc`. Use them through `duet-rpc`, which re-exports and documents them.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `options` | the words of `#[rpc(...)]` and `#[service(...)]`, and which of them go where |
-//! | `errors` | all mistakes of one item, reported together |
+//! | `options` | the options in `#[rpc(...)]` and `#[service(...)]` |
+//! | `errors` | collected errors of one item |
 //! | `naming` | names on the wire |
-//! | `syntax` | questions about types |
+//! | `syntax` | helpers for the syntax of types |
 //! | `service` | `#[service]`: the model of a method, then the router, the client and the description |
 //! | `rpc_error` | `#[derive(RpcError)]` |
 //! | `debug_handler` | `#[debug_handler]` |
 
-#![expect(
-    missing_docs,
-    reason = "duet-rpc documents what it re-exports, with examples that need it"
-)]
+#![expect(missing_docs, reason = "duet-rpc documents the macros, because the examples need it")]
 
 mod debug_handler;
 mod errors;

@@ -4,7 +4,7 @@ use syn::{Ident, LitStr};
 
 use crate::errors::Errors;
 
-/// Style in which the words of a Rust name are joined on the wire.
+/// The style of a name on the wire.
 #[derive(Clone, Copy)]
 pub(crate) enum Style {
     Camel,
@@ -14,7 +14,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// The style of this name; reports any other.
+    /// Reads the name of a style, and reports an unknown one.
     pub(crate) fn from_name(name: &LitStr, errors: &mut Errors) -> Option<Self> {
         Some(match &*name.value() {
             "camelCase" => Style::Camel,
@@ -29,7 +29,7 @@ impl Style {
         })
     }
 
-    /// A name in snake case, as Rust writes it, in this style.
+    /// Converts a Rust name in snake case into this style.
     pub(crate) fn apply(self, name: &str) -> String {
         let words = name.split('_').filter(|word| !word.is_empty());
         match self {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_is_a_sentence() {
+    fn variant_name_becomes_a_sentence() {
         assert_eq!(sentence("Overflow"), "Overflow");
         assert_eq!(sentence("NotFoundHere"), "Not found here");
     }

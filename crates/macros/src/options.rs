@@ -1,7 +1,7 @@
-//! The words of `#[rpc(...)]` and `#[service(...)]`: which of them go where, and in which form.
+//! Options in `#[rpc(...)]` and `#[service(...)]`.
 //!
-//! A [`Place`] is a table of the words that it takes. A word that is unknown there, stands twice, has
-//! the wrong form or contradicts another is reported with the words that would do.
+//! An [`OptionTable`] lists the options of one kind of item, with their forms. The parser reports an option that is
+//! unknown, given twice, in the wrong form, or in conflict with another option, and suggests a correct one.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -11,7 +11,7 @@ use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Meta, Path, Token, parse
 
 use crate::errors::Errors;
 
-/// The form of a word.
+/// The form of an option.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Form {
     /// `quick`
@@ -26,113 +26,121 @@ pub(crate) enum Form {
     FlagOrValue,
 }
 
-/// A place where words stand.
-pub(crate) struct Place {
-    /// As a sentence names it: "a method".
+/// The options of one kind of item.
+pub(crate) struct OptionTable {
+    /// The kind of item, as error messages name it: "a method".
     pub(crate) name: &'static str,
-    pub(crate) words: &'static [(&'static str, Form)],
-    /// Two words that cannot stand together, and the reason.
+    pub(crate) options: &'static [(&'static str, Form)],
+    /// Pairs of options that exclude each other, and the reason.
     pub(crate) conflicts: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// The words of one place, each in a form that its table allows.
+/// The options of one item, each in a form that its table allows.
 #[derive(Default)]
 pub(crate) struct Options(Vec<(Ident, Meta)>);
 
 impl Options {
-    /// Takes `#[rpc(...)]` out of the attributes of an item, and reads it.
-    pub(crate) fn take(attrs: &mut Vec<Attribute>, place: &Place, errors: &mut Errors) -> Self {
+    /// Removes `#[rpc(...)]` from the attributes of an item, and reads it.
+    pub(crate) fn take(
+        attrs: &mut Vec<Attribute>,
+        table: &OptionTable,
+        errors: &mut Errors,
+    ) -> Self {
         let (ours, others) = attrs.drain(..).partition(|attr| attr.path().is_ident("rpc"));
         *attrs = others;
-        Options::of(&ours, place, errors)
+        Options::from_attrs(&ours, table, errors)
     }
 
     /// Reads `#[rpc(...)]` among the attributes of an item.
-    pub(crate) fn of(attrs: &[Attribute], place: &Place, errors: &mut Errors) -> Self {
+    pub(crate) fn from_attrs(
+        attrs: &[Attribute],
+        table: &OptionTable,
+        errors: &mut Errors,
+    ) -> Self {
         let mut options = Options::default();
         for attr in attrs.iter().filter(|attr| attr.path().is_ident("rpc")) {
             match &attr.meta {
                 Meta::Path(_) => {}
-                Meta::List(list) => options.read(list.tokens.clone(), place, errors),
+                Meta::List(list) => options.read(list.tokens.clone(), table, errors),
                 Meta::NameValue(_) => errors.push(attr, "write `#[rpc(...)]`"),
             }
         }
-        options.check_conflicts(place, errors);
+        options.check_conflicts(table, errors);
         options
     }
 
-    /// Reads the words in an attribute's parentheses.
-    pub(crate) fn parse(tokens: TokenStream, place: &Place, errors: &mut Errors) -> Self {
+    /// Reads the options in an attribute's parentheses.
+    pub(crate) fn parse(tokens: TokenStream, table: &OptionTable, errors: &mut Errors) -> Self {
         let mut options = Options::default();
-        options.read(tokens, place, errors);
-        options.check_conflicts(place, errors);
+        options.read(tokens, table, errors);
+        options.check_conflicts(table, errors);
         options
     }
 
-    fn read(&mut self, tokens: TokenStream, place: &Place, errors: &mut Errors) {
+    fn read(&mut self, tokens: TokenStream, table: &OptionTable, errors: &mut Errors) {
         let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
             Ok(metas) => metas,
             Err(error) => return errors.add(error),
         };
         for meta in metas {
             let known = meta.path().get_ident().and_then(|ident| {
-                let found = place.words.iter().find(|(word, _)| ident == word);
+                let found = table.options.iter().find(|(option, _)| ident == option);
                 found.map(|(_, form)| (ident.clone(), *form))
             });
-            let Some((word, form)) = known else {
-                errors.push(meta.path(), unknown(meta.path(), place));
+            let Some((option, form)) = known else {
+                errors.push(meta.path(), unknown(meta.path(), table));
                 continue;
             };
-            if self.get(&word.to_string()).is_some() {
-                errors.push(&word, format!("`{word}` is there twice: remove one"));
-            } else if let Some(write) = wrong_form(&word, form, &meta) {
+            if self.get(&option.to_string()).is_some() {
+                errors.push(&option, format!("`{option}` is given twice: remove one"));
+            } else if let Some(write) = wrong_form(&option, form, &meta) {
                 errors.push(&meta, write);
             } else {
-                self.0.push((word, meta));
+                self.0.push((option, meta));
             }
         }
     }
 
-    fn check_conflicts(&self, place: &Place, errors: &mut Errors) {
-        for (one, other, reason) in place.conflicts {
-            if let (Some(_), Some((word, _))) = (self.get(one), self.get(other)) {
-                errors.push(word, format!("`{other}` contradicts `{one}`: {reason}"));
+    fn check_conflicts(&self, table: &OptionTable, errors: &mut Errors) {
+        for (one, other, reason) in table.conflicts {
+            if let (Some(_), Some((option, _))) = (self.get(one), self.get(other)) {
+                errors.push(option, format!("`{other}` contradicts `{one}`: {reason}"));
             }
         }
     }
 
-    fn get(&self, word: &str) -> Option<&(Ident, Meta)> {
-        self.0.iter().find(|(name, _)| name == word)
+    fn get(&self, option: &str) -> Option<&(Ident, Meta)> {
+        self.0.iter().find(|(name, _)| name == option)
     }
 
-    /// The word itself, if it is there.
-    pub(crate) fn word(&self, word: &str) -> Option<&Ident> {
-        self.get(word).map(|(name, _)| name)
+    /// The name of an option in the source, if the option is given.
+    pub(crate) fn ident(&self, option: &str) -> Option<&Ident> {
+        self.get(option).map(|(name, _)| name)
     }
 
-    pub(crate) fn has(&self, word: &str) -> bool {
-        self.get(word).is_some()
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.get(option).is_some()
     }
 
-    pub(crate) fn value(&self, word: &str) -> Option<&Expr> {
-        match self.get(word) {
+    pub(crate) fn value(&self, option: &str) -> Option<&Expr> {
+        match self.get(option) {
             Some((_, Meta::NameValue(pair))) => Some(&pair.value),
             _ => None,
         }
     }
 
-    pub(crate) fn text(&self, word: &str) -> Option<&LitStr> {
-        self.value(word).and_then(literal)
+    pub(crate) fn text(&self, option: &str) -> Option<&LitStr> {
+        self.value(option).and_then(literal)
     }
 
-    pub(crate) fn texts(&self, word: &str) -> Vec<LitStr> {
-        match self.get(word) {
+    pub(crate) fn texts(&self, option: &str) -> Vec<LitStr> {
+        match self.get(option) {
             Some((_, Meta::List(list))) => texts(list.tokens.clone()).unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
-    /// The path of the library: `::duet_rpc`, or as `crate = "..."` says.
+    /// The path of the library: the value of `crate = "..."`. Default: `::duet_rpc`.
     pub(crate) fn library(&self, errors: &mut Errors) -> Path {
         let default = || parse_quote!(::duet_rpc);
         let Some(text) = self.text("crate") else { return default() };
@@ -147,14 +155,14 @@ impl Options {
     }
 }
 
-fn unknown(path: &Path, place: &Place) -> String {
-    let words: Vec<_> = place.words.iter().map(|(word, _)| format!("`{word}`")).collect();
+fn unknown(path: &Path, table: &OptionTable) -> String {
+    let names: Vec<_> = table.options.iter().map(|(option, _)| format!("`{option}`")).collect();
     let path = quote!(#path).to_string();
-    format!("`{path}` is not an option of {}; the options are {}", place.name, words.join(", "))
+    format!("`{path}` is not an option of {}; the options are {}", table.name, names.join(", "))
 }
 
-/// Suggestion for a word that has the wrong form.
-fn wrong_form(word: &Ident, form: Form, meta: &Meta) -> Option<String> {
+/// The suggestion for an option in the wrong form; `None` if the form is right.
+fn wrong_form(option: &Ident, form: Form, meta: &Meta) -> Option<String> {
     let is_right = match (form, meta) {
         (Form::Flag | Form::FlagOrValue, Meta::Path(_)) => true,
         (Form::Value | Form::FlagOrValue, Meta::NameValue(_)) => true,
@@ -165,11 +173,11 @@ fn wrong_form(word: &Ident, form: Form, meta: &Meta) -> Option<String> {
         _ => false,
     };
     let write = match form {
-        Form::Flag => format!("`{word}`, without a value"),
-        Form::Text => format!("`{word} = \"...\"`"),
-        Form::Texts => format!("`{word}(\"...\", \"...\")`"),
-        Form::Value => format!("`{word} = ...`"),
-        Form::FlagOrValue => format!("`{word}` or `{word} = ...`"),
+        Form::Flag => format!("`{option}`, without a value"),
+        Form::Text => format!("`{option} = \"...\"`"),
+        Form::Texts => format!("`{option}(\"...\", \"...\")`"),
+        Form::Value => format!("`{option} = ...`"),
+        Form::FlagOrValue => format!("`{option}` or `{option} = ...`"),
     };
     (!is_right).then(|| format!("write {write}"))
 }
@@ -196,12 +204,12 @@ pub(crate) fn docs(attrs: &[Attribute]) -> String {
     lines.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// A literal at the place of the macro's call.
+/// A string literal with the span of the macro call.
 pub(crate) fn text_at_call(text: &str) -> LitStr {
     LitStr::new(text, Span::call_site())
 }
 
-/// The path of serde, as its derives want it.
+/// The path of serde, for its attribute `#[serde(crate = "...")]`.
 pub(crate) fn serde_path(library: &Path) -> LitStr {
     text_at_call(&quote!(#library::__macro::serde).to_string().replace(' ', ""))
 }

@@ -1,10 +1,10 @@
-//! Questions about types, as their syntax answers them: a macro sees no more.
+//! Helpers for the syntax of types. A macro sees only the syntax.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{GenericArgument, Ident, PathArguments, Type};
 
-/// `Option` of `std::option::Option<T>`.
+/// The last name in the path of a type: `Option` for `std::option::Option<T>`.
 pub(crate) fn last_name(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) if path.qself.is_none() => {
@@ -16,7 +16,7 @@ pub(crate) fn last_name(ty: &Type) -> Option<&Ident> {
     }
 }
 
-/// Returns `true` if the name stands anywhere in the tokens.
+/// Returns `true` if the tokens contain the name.
 pub(crate) fn mentions(tokens: impl ToTokens, name: &str) -> bool {
     fn search(tokens: TokenStream, name: &str) -> bool {
         tokens.into_iter().any(|token| match token {

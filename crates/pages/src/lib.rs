@@ -1,7 +1,7 @@
 //! Doc tests for the code in the documentation pages.
 //!
-//! This package is separate and never published: the pages are not part of the packages that they describe,
-//! and the tests of those packages must run from the package alone.
+//! This package is separate and never published. The published packages do not contain the pages, and their tests must
+//! run without them.
 #![cfg(doctest)]
 
 #[doc = include_str!("../../../README.md")]

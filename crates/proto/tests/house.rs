@@ -12,6 +12,8 @@ mod growth;
 mod rules;
 #[path = "house/supply.rs"]
 mod supply;
+#[path = "house/words.rs"]
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

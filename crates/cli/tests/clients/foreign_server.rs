@@ -12,9 +12,9 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     let Some(server) = fetched(program).filter(|_| has("node")) else {
         return skip("`bash-language-server`", "scripts/clients has not fetched it");
     };
-    let run = |program: &std::path::Path, mischief: &str, patience: &str| {
+    let run = |program: &std::path::Path, mischief: &str, timeout: &str| {
         let mut command = Command::new(example("duet-rpc", "any_server"));
-        command.args(["--patience", patience, "--"]).arg(program).arg("start");
+        command.args(["--timeout", timeout, "--"]).arg(program).arg("start");
         command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("it is built")
     };
     let stage = Stage::foreign(&server);
@@ -25,12 +25,12 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         let lines: Vec<_> = said.lines().collect();
         let [name, can, asked, end] = lines[..] else { panic!("{said}") };
-        assert_eq!(name, "name: it does not say");
+        assert_eq!(name, "name: unknown");
         for capability in ["completionProvider", "hoverProvider", "textDocumentSync"] {
             assert!(can.contains(capability), "{can}");
         }
         assert_eq!(asked, "asked: workspace/configuration");
-        assert_eq!(end, "end: the remote closed it; its process ended with exit status: 0");
+        assert_eq!(end, "end: closed by the remote; the child process ended with exit status: 0");
     }
     // Requests in both directions, and the final messages, must all arrive.
     std::thread::scope(|scope| {

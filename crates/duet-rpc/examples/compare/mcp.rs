@@ -32,7 +32,7 @@ struct CounterAnalysis {
     strategy: Option<String>,
 }
 
-/// The protocol has texts as the arguments of prompts. Some clients send numbers.
+/// The argument of a prompt. The protocol allows only strings, but some clients send numbers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Goal {

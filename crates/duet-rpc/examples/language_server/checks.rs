@@ -1,16 +1,16 @@
-//! The diagnostics of a text.
+//! Diagnostics of a text: trailing white space, long lines, doubled words, tasks.
 
 use std::ops::Range as Bytes;
 
 use crate::document::{Document, Encoding};
 use crate::protocol::{Diagnostic, Severity};
 
-/// A line may have this many characters.
+/// Maximum number of characters in a line.
 const LONGEST_LINE: usize = 100;
-/// A bound on the messages to the editor. Nobody reads more.
+/// Maximum number of diagnostics. Users do not read more.
 const MOST: usize = 100;
 
-/// The diagnostics, in the order of the text.
+/// Returns the diagnostics of a document, in the order of the text.
 pub(crate) fn check(document: &Document, encoding: Encoding) -> Vec<Diagnostic> {
     let mut found: Vec<_> = lines(document).chain(words(document)).collect();
     found.sort_by_key(|(place, ..)| (place.start, place.end));
@@ -56,7 +56,7 @@ fn words(document: &Document) -> impl Iterator<Item = Finding> {
         let place = start..start + word.len();
         let before = last.replace((place.end, word));
         let is_doubled = before.is_some_and(|(end, before): (usize, &str)| {
-            // A row of numbers may well hold the same one twice.
+            // Numbers may repeat.
             word.chars().any(char::is_alphabetic)
                 && word.to_lowercase() == before.to_lowercase()
                 && is_gap(&document.text()[end..start])

@@ -1,13 +1,13 @@
-//! A text, its words, and positions in it.
+//! Document: a text, its words, and conversion of positions.
 //!
-//! Editors name a place by its line and by how many units of the encoding stand before it in that line;
-//! in here a place is a byte of the text. A place that does not exist is taken for the nearest before it.
+//! An editor gives a position as a line and a number of encoding units before it in that line. This module uses byte
+//! offsets. A position that does not exist counts as the nearest position before it.
 
 use std::ops::Range as Bytes;
 
 use crate::protocol::{Position, Range};
 
-/// In which units an editor counts the characters of a line.
+/// The units in which an editor counts the characters of a line.
 #[derive(Default, Clone, Copy, PartialEq)]
 pub(crate) enum Encoding {
     Utf8,
@@ -23,7 +23,7 @@ impl Encoding {
         }
     }
 
-    /// Some characters, such as 😀, are two units of UTF-16.
+    /// The number of units of a character. Some characters, such as 😀, have two units in UTF-16.
     fn units(self, character: char) -> usize {
         match self {
             Encoding::Utf8 => character.len_utf8(),
@@ -34,10 +34,10 @@ impl Encoding {
 
 #[derive(Clone)]
 pub(crate) struct Document {
-    /// The number that the editor gave to this text.
+    /// The version number from the editor.
     pub(crate) version: i32,
     text: String,
-    /// The position of the first character of each line.
+    /// The byte offset of each line.
     lines: Vec<usize>,
 }
 
@@ -63,23 +63,23 @@ impl Document {
         Some(start..start + length)
     }
 
-    /// Puts a text in place of another.
+    /// Replaces a range with a text.
     pub(crate) fn replace(&mut self, range: Range, text: &str, encoding: Encoding) {
         let (start, end) = (self.byte(range.start, encoding), self.byte(range.end, encoding));
         self.text.replace_range(start.min(end)..start.max(end), text);
         self.lines = line_starts(&self.text);
     }
 
-    /// The byte that a position names.
+    /// Converts a position into a byte offset.
     fn byte(&self, position: Position, encoding: Encoding) -> usize {
-        // A number that is too large for this machine is also behind the end of the text.
+        // A number that does not fit into `usize` is past the end of the text.
         let number = usize::try_from(position.line).unwrap_or(usize::MAX);
         let wanted = usize::try_from(position.character).unwrap_or(usize::MAX);
         let Some(line) = self.line(number) else { return self.text.len() };
         let mut units = 0;
         for (byte, character) in self.text[line.clone()].char_indices() {
             units += encoding.units(character);
-            // Also a position inside of a character is taken for its beginning.
+            // A position inside a character counts as the beginning of the character.
             if units > wanted {
                 return line.start + byte;
             }
@@ -87,12 +87,12 @@ impl Document {
         line.end
     }
 
-    /// The position of a byte at which a character begins.
+    /// Converts the byte offset of a character into a position.
     fn position(&self, byte: usize, encoding: Encoding) -> Position {
         let number = self.lines.partition_point(|&start| start <= byte) - 1;
         let before = &self.text[self.lines[number]..byte];
         let units = before.chars().map(|character| encoding.units(character)).sum::<usize>();
-        // A text is never longer than a message may be.
+        // The message limit keeps texts small enough for `u32`.
         let narrow = |number| u32::try_from(number).unwrap_or(u32::MAX);
         Position { line: narrow(number), character: narrow(units) }
     }
@@ -104,7 +104,7 @@ impl Document {
         }
     }
 
-    /// All words, with where they begin.
+    /// All words, with their byte offsets.
     pub(crate) fn words(&self) -> impl Iterator<Item = (usize, &str)> {
         let pieces = self.text.split(|character| !is_of_word(character));
         let origin = self.text.as_ptr().addr();
@@ -113,7 +113,7 @@ impl Document {
             .map(move |word| (word.as_ptr().addr() - origin, word))
     }
 
-    /// The word that a position is in, or just behind.
+    /// The word at a position, or directly before it.
     pub(crate) fn word_at(&self, position: Position, encoding: Encoding) -> Option<Bytes<usize>> {
         let (before, behind) = self.text.split_at(self.byte(position, encoding));
         let start = before.trim_end_matches(is_of_word).len();
@@ -126,7 +126,7 @@ fn is_of_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// A line ends with a line feed, a carriage return, or both.
+/// The byte offset of each line. A line ends with a line feed, a carriage return, or both.
 fn line_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let ends = (0..bytes.len()).filter(|&at| match bytes[at] {

@@ -1,11 +1,11 @@
-//! The description of the word under the cursor.
+//! Hover: describes the word under the cursor.
 
 use serde_json::{Value, json};
 
 use crate::protocol::Position;
 use crate::session::Snapshot;
 
-/// The answer to a hover; `None` where there is no word.
+/// Returns the answer to a hover request; `None` if there is no word.
 pub(crate) fn describe(snapshot: &Snapshot, position: Position) -> Option<Value> {
     let Snapshot { document, encoding, likes_markdown } = snapshot;
     let range = document.word_at(position, *encoding)?;

@@ -1,6 +1,6 @@
-//! A language server for plain text on stdin and stdout. It follows documents while they are edited,
-//! describes the word under the cursor, marks tasks, doubled words, trailing white space and long lines, and removes
-//! trailing white space if the user agrees. Requests run side by side, over documents that change meanwhile.
+//! A language server for plain text, on stdin and stdout. It tracks open documents, describes the word under the cursor,
+//! marks tasks, doubled words, trailing white space and long lines, and removes trailing white space if the user agrees.
+//! Requests run concurrently while documents change.
 //!
 //! ```console
 //! cargo build -p duet-rpc --example language_server
@@ -38,7 +38,7 @@ use protocol::{
 };
 use session::{Phase, Session, Snapshot};
 
-/// A bound on the requests that run at the same time. Further ones are answered `Server busy`.
+/// Maximum number of requests that run at the same time. Further requests get the answer `Server busy`.
 const MOST_REQUESTS: usize = 256;
 
 /// The command that removes white space at the ends of lines of a document.
@@ -61,7 +61,7 @@ impl PlainText {
     #[rpc(name = "initialize", quick)]
     async fn initialize(&self, capabilities: Value) -> Result<Value, Failure> {
         let mut state = self.session.begin()?;
-        // UTF-8 is less work for both sides. Every editor knows UTF-16.
+        // UTF-8 is less work for both sides. UTF-16 is the default of the protocol.
         let mut encodings = offers(&capabilities, "/general/positionEncodings");
         if encodings.any(|encoding| encoding == "utf-8") {
             state.encoding = Encoding::Utf8;
@@ -110,7 +110,7 @@ impl PlainText {
             let encoding = state.encoding;
             let document = state.documents.get_mut(&uri);
             let document = document.ok_or_else(|| Failure::internal("the document is not open"))?;
-            // A request that reads the document goes on with the text from before.
+            // A running request keeps the old text.
             let document = Arc::make_mut(document);
             document.version = version;
             // The positions of each change refer to the text after the change before it.
@@ -132,7 +132,7 @@ impl PlainText {
     ) -> Result<(), Failure> {
         let uri = text_document.uri;
         self.session.open()?.documents.remove(&uri);
-        // An editor shows diagnostics until it gets others for the same document.
+        // An editor shows diagnostics until it receives new ones for the same document.
         let nothing = Diagnostics { uri, version: None, diagnostics: Vec::new() };
         Ok(editor.publish_diagnostics(nothing).await?)
     }
@@ -143,9 +143,9 @@ impl PlainText {
         text_document: NamedDocument,
         position: Position,
     ) -> Result<Option<Value>, Failure> {
-        // The first `await` is below, so this is the document as the editor had it when it asked.
+        // No `await` has happened yet, so this is the document at the time of the request.
         let Some(snapshot) = self.session.snapshot(&text_document.uri)? else { return Ok(None) };
-        // A long document takes a while. Changes and other requests go on meanwhile.
+        // A long document takes time. Changes and other requests continue meanwhile.
         spawn_blocking(move || hover::describe(&snapshot, position)).await.or_internal()
     }
 
@@ -175,7 +175,7 @@ impl PlainText {
             message: format!("Remove white space at the end of {} lines?", edits.len()),
             actions: vec![Action { title: "Remove".to_owned() }],
         };
-        // People take their time, and everything else goes on meanwhile.
+        // The user may take long to answer. Other requests continue meanwhile.
         if editor.show_message_request(question).no_timeout().await?.is_some() {
             let text_document = VersionedDocument { uri: uri.clone(), version: document.version };
             let change = DocumentEdit { text_document, edits };
@@ -202,7 +202,7 @@ impl PlainText {
         let Some(Snapshot { document, encoding, .. }) = self.session.snapshot(&uri)? else {
             return Ok(());
         };
-        // The checks are quick. Slow ones would go where those of `hover` go.
+        // The checks are quick. Slow checks would use `spawn_blocking`, as `hover` does.
         let diagnostics = checks::check(&document, encoding);
         let version = Some(document.version);
         Ok(editor.publish_diagnostics(Diagnostics { uri, version, diagnostics }).await?)
@@ -212,8 +212,8 @@ impl PlainText {
 fn main() -> ExitCode {
     let status = Arc::new(AtomicU8::new(0));
     let server = PlainText { session: Session::default(), status: Arc::clone(&status) };
-    // Requests run side by side. What a quick handler does before its first `await` is in order: a request sees
-    // every change before it, and none behind it.
+    // Requests run concurrently. The part of a quick handler before its first `await` runs in order: a request sees
+    // every earlier change and no later one.
     let profile = Profile::editor().order(Order::Concurrent).max_in_flight(MOST_REQUESTS);
     let server = Server::new().profile(profile).router(server.into_router());
     match server.exit_with_parent().run() {

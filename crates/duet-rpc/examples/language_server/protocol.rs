@@ -1,4 +1,4 @@
-//! The part of the Language Server Protocol that this server uses: types, and the editor's methods.
+//! Types of the Language Server Protocol that this server uses, and the editor's methods.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub(crate) trait Editor {
     #[rpc(notification)]
     async fn publish_diagnostics(&self, #[rpc(whole)] params: Diagnostics);
 
-    /// Asks the user. The answer is one of the actions, or nothing.
+    /// Asks the user. The answer is one of the actions, or `None`.
     #[rpc(name = "window/showMessageRequest")]
     async fn show_message_request(&self, #[rpc(whole)] params: Question) -> Option<Action>;
 
@@ -36,7 +36,7 @@ pub(crate) struct WorkspaceEdit {
     pub(crate) document_changes: Vec<DocumentEdit>,
 }
 
-/// Changes of a document. The editor refuses them if the document has another version by now.
+/// Changes of a document. The editor refuses them if the version of the document has changed.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DocumentEdit {
@@ -56,14 +56,14 @@ pub(crate) struct Applied {
     pub(crate) applied: bool,
 }
 
-/// A list of names among the editor's capabilities. Editors offer hundreds and leave out what they like,
-/// so the two that we need are looked up instead of described as types.
+/// Returns a list of names from the editor's capabilities. There are hundreds of optional capabilities, so this looks
+/// up the two that the server needs, instead of describing all as types.
 pub(crate) fn offers<'a>(capabilities: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
     let list = capabilities.pointer(path).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Lines and characters count from 0.
+/// A position in a document. Lines and characters count from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Position {
     pub(crate) line: u32,

@@ -1,4 +1,4 @@
-//! The state of the server between two messages.
+//! Session: the state of the server between two messages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,11 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     pub(crate) encoding: Encoding,
     pub(crate) likes_markdown: bool,
-    /// Shared with the requests that read them. A change copies a document that is being read.
+    /// The open documents, shared with running requests. A change copies a document that a request still reads.
     pub(crate) documents: HashMap<String, Arc<Document>>,
 }
 
-/// A document as it was when a request came, and how the editor wants to hear of it.
+/// A document at the time of a request, and the settings for the answer.
 pub(crate) struct Snapshot {
     pub(crate) document: Arc<Document>,
     pub(crate) encoding: Encoding,
@@ -40,7 +40,7 @@ impl Session {
         self.state().phase
     }
 
-    /// The state, for `initialize`, which comes once.
+    /// The state for `initialize`, which an editor sends once.
     pub(crate) fn begin(&self) -> Result<MutexGuard<'_, State>, Failure> {
         let mut state = self.state();
         if state.phase != Phase::New {
@@ -50,7 +50,7 @@ impl Session {
         Ok(state)
     }
 
-    /// The state, for everything between `initialize` and `shutdown`.
+    /// The state for all messages between `initialize` and `shutdown`.
     pub(crate) fn open(&self) -> Result<MutexGuard<'_, State>, Failure> {
         let state = self.state();
         match state.phase {
@@ -60,7 +60,7 @@ impl Session {
         }
     }
 
-    /// The document as it is now; `None` if it is not open.
+    /// The document in its current version; `None` if it is not open.
     pub(crate) fn snapshot(&self, uri: &str) -> Result<Option<Snapshot>, Failure> {
         let state = self.open()?;
         let State { encoding, likes_markdown, .. } = *state;
@@ -69,7 +69,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A handler that panicked was answered with an error. The others go on.
+        // After a panic in one handler, the others continue.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The methods of the client that the server calls.
+//! Methods of the client that the server calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(crate) struct Root {
     pub(crate) uri: String,
 }
 
-/// Reports the progress of a tool, if the client has asked for it.
+/// Reports the progress of a tool if the client asked for it.
 pub(crate) struct Progress {
     pub(crate) token: Option<Value>,
     pub(crate) agent: AgentClient,
@@ -31,7 +31,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) async fn report(&self, done: u64, total: u64) -> Result<(), String> {
         let Some(token) = self.token.clone() else { return Ok(()) };
-        // It waits while the client does not read, so nothing piles up.
+        // This waits while the client does not read, so reports do not pile up.
         let sent = self.agent.progress(token, done, total).await;
         sent.map_err(|error| error.to_string())
     }

@@ -1,14 +1,13 @@
-//! A server of the Model Context Protocol with four tools, on stdin and stdout. One tool is quick, one takes
-//! long, reports progress and can be cancelled, one calls the client back, and one counts the long ones
-//! that run.
+//! A server of the Model Context Protocol with four tools, on stdin and stdout: a quick tool, a long tool that reports
+//! progress and can be cancelled, a tool that calls the client back, and a tool that counts the running long ones.
 //!
 //! ```console
 //! cargo build -p duet-rpc --example mcp_server
 //! npx @modelcontextprotocol/inspector target/debug/examples/mcp_server
 //! ```
 //!
-//! A cancelled request gets no answer, as the protocol demands. With the argument `agent` the server runs
-//! under `Profile::agent()`, which answers a cancelled request with -32800.
+//! A cancelled request gets no answer, because the protocol demands that. With the argument `agent` the server uses
+//! `Profile::agent()`, which answers a cancelled request with -32800.
 
 mod agent;
 mod tools;
@@ -22,8 +21,8 @@ use serde_json::{Map, Value, json};
 
 use agent::{AgentClient, Progress};
 
-/// The versions that begin with `initialize`, the latest first. A client that knows a later way to begin
-/// gets the error "Method not found", and then begins with this one.
+/// The protocol versions that start with `initialize`, the latest first. A client that tries a newer start receives
+/// the error "Method not found", and falls back to `initialize`.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// The server. It has one client, the agent that started it, so its state is a field.
@@ -71,8 +70,8 @@ impl NumbersAndWords {
         json!({"tools": tools::descriptions()})
     }
 
-    /// `name` is an enum, so the library answers an unknown name with -32602. Some tools compute for long,
-    /// which `blocking` keeps away from the thread that reads and writes.
+    /// Calls a tool. `name` is an enum, so the library answers an unknown name with -32602. Some tools compute for
+    /// long, so `blocking` runs them on another thread than the one that reads and writes.
     #[rpc(name = "tools/call", blocking)]
     async fn call_tool(
         &self,
@@ -88,15 +87,15 @@ impl NumbersAndWords {
                 "content": [{"type": "text", "text": content.to_string()}],
                 "structuredContent": content,
             }),
-            // The request was valid and the tool failed. The model reads this, and may correct itself; an
-            // error of the protocol would go to the client.
+            // The request was valid, but the tool failed. The model reads this text and may correct itself. A
+            // JSON-RPC error would go to the client instead.
             Err(why) => json!({"content": [{"type": "text", "text": why}], "isError": true}),
         }
     }
 }
 
 fn main() -> ExitCode {
-    // Requests run concurrently in both.
+    // Both profiles run requests concurrently.
     let profile = match std::env::args().nth(1).as_deref() {
         Some("agent") => Profile::agent(),
         _ => Profile::mcp(),

@@ -1,4 +1,4 @@
-//! The tools: names, schemas and functions.
+//! Tools: names, schemas and functions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +63,7 @@ pub(crate) fn descriptions() -> Value {
         },
         {
             "name": "status",
-            "description": "Tells how many counts of primes are running.",
+            "description": "Returns the number of running prime counts.",
             "inputSchema": {"type": "object"},
             "outputSchema": {
                 "type": "object",
@@ -75,7 +75,7 @@ pub(crate) fn descriptions() -> Value {
 }
 
 impl NumbersAndWords {
-    /// Runs a tool; an error is for the model to read.
+    /// Runs a tool. The model reads the error.
     pub(crate) async fn run(
         &self,
         name: Name,
@@ -92,18 +92,18 @@ impl NumbersAndWords {
 
     async fn list_roots(&self, agent: &AgentClient) -> Result<Value, String> {
         if !self.client_has_roots.load(Ordering::Relaxed) {
-            return Err("The client does not tell where it works.".to_owned());
+            return Err("The client does not support `roots/list`.".to_owned());
         }
-        // The client answers this call although it waits for ours.
+        // The client answers this call while its own call waits.
         let answer = agent.list_roots().await;
-        let roots = answer.map_err(|error| format!("The client could not be asked: {error:#}"))?;
+        let roots = answer.map_err(|error| format!("The call of the client failed: {error:#}"))?;
         let uris: Vec<_> = roots.roots.into_iter().map(|root| root.uri).collect();
         Ok(json!({"roots": uris}))
     }
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
-    serde_json::from_value(arguments).map_err(|error| format!("The arguments are wrong: {error}"))
+    serde_json::from_value(arguments).map_err(|error| format!("Invalid arguments: {error}"))
 }
 
 #[derive(Deserialize)]
@@ -119,11 +119,11 @@ fn text_statistics(Text { text }: Text) -> Result<Value, String> {
     }))
 }
 
-/// The largest limit for primes. Counting that far takes hours.
+/// Maximum limit for primes. Counting to it takes hours.
 const LARGEST: u64 = 1_000_000_000;
-/// The tool yields after this many numbers. It can be cancelled there.
-const BREATH: u64 = 1000;
-/// The maximum number of progress reports.
+/// The tool yields after this many numbers. A cancellation takes effect there.
+const YIELD_INTERVAL: u64 = 1000;
+/// Maximum number of progress reports.
 const REPORTS: u64 = 1000;
 
 #[derive(Deserialize)]
@@ -139,14 +139,14 @@ async fn count_primes(
     if limit > LARGEST {
         return Err(format!("The limit is larger than {LARGEST}."));
     }
-    // A cancelled request drops this function where it waits, and this value with it.
+    // A cancelled request drops this future at its current `await`, and this value with it.
     let _run = Run::begin(running);
-    let step = (limit / REPORTS).next_multiple_of(BREATH).max(BREATH);
+    let step = (limit / REPORTS).next_multiple_of(YIELD_INTERVAL).max(YIELD_INTERVAL);
     let mut primes = 0;
     for number in 0..=limit {
         primes += u64::from(is_prime(number));
-        if number % BREATH == 0 {
-            // A handler that never waits cannot be cancelled.
+        if number % YIELD_INTERVAL == 0 {
+            // A handler without an `await` cannot be cancelled.
             tokio::task::yield_now().await;
         }
         if number % step == 0 || number == limit {
@@ -161,7 +161,7 @@ fn is_prime(number: u64) -> bool {
     number > 1 && divisors.all(|divisor| !number.is_multiple_of(divisor))
 }
 
-/// The number of counts of primes that run.
+/// The number of running prime counts.
 #[derive(Default)]
 pub(crate) struct Running(Arc<AtomicU64>);
 
@@ -171,7 +171,7 @@ impl Running {
     }
 }
 
-/// One of them, for as long as it lives.
+/// One running prime count. Its drop ends the count.
 struct Run(Arc<AtomicU64>);
 
 impl Run {

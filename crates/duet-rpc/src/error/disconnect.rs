@@ -1,4 +1,4 @@
-//! The state of a connection, and the reason for its end (P5).
+//! State of a connection, and the reason for its end (P5).
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::transport::ExitReport;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionState {
-    /// It has not begun.
+    /// The driver of the connection has not started.
     Connecting,
-    /// Messages come and go.
+    /// Messages are sent and received.
     Connected,
-    /// It is closing: what is under way is finished.
+    /// The connection is closing. Running handlers finish.
     Draining,
-    /// It is closed, and this is why.
+    /// The connection is closed, for this reason.
     Disconnected(Disconnect),
 }
 
 impl ConnectionState {
-    /// Returns `true` if messages can be sent and received, now or soon.
+    /// Returns `true` if messages can be sent and received, now or once the connection has started.
     pub fn is_open(&self) -> bool {
         matches!(self, ConnectionState::Connecting | ConnectionState::Connected)
     }
@@ -32,33 +32,33 @@ impl ConnectionState {
     }
 }
 
-/// The end of a connection and its reason. It is cheap to clone.
+/// The end of a connection and its reason. Cloning is cheap.
 #[derive(Clone)]
-pub struct Disconnect(Arc<Inner>);
+pub struct Disconnect(Arc<DisconnectDetails>);
 
 #[derive(Clone)]
-struct Inner {
+struct DisconnectDetails {
     reason: CloseReason,
     failure: Option<Arc<Error>>,
     exit_report: ExitReport,
-    last_stderr: Option<LastStderr>,
+    last_stderr: Option<StderrCause>,
 }
 
-/// The number of stderr lines of a process that an error shows, and the length of each.
+/// Limits of an error message: the number of stderr lines, and the characters of each line.
 const SHOWN_LINES: usize = 5;
 const SHOWN_CHARS: usize = 200;
 
-/// The last lines that a remote process wrote to stderr, as the cause of the end of its connection.
-/// They may hold anything, so the log leaves them out.
+/// The last lines of a child process on stderr, as the cause of the end of its connection. They may contain
+/// secrets, so the log leaves them out.
 #[derive(Clone)]
-pub(super) struct LastStderr {
+pub(super) struct StderrCause {
     lines: Vec<String>,
     failure: Option<Arc<Error>>,
 }
 
-impl fmt::Display for LastStderr {
+impl fmt::Display for StderrCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it wrote to stderr")?;
+        f.write_str("last lines on stderr:")?;
         let skipped = self.lines.len().saturating_sub(SHOWN_LINES);
         for (number, line) in self.lines.iter().skip(skipped).enumerate() {
             let line: String = line.chars().take(SHOWN_CHARS).collect();
@@ -68,13 +68,13 @@ impl fmt::Display for LastStderr {
     }
 }
 
-impl fmt::Debug for LastStderr {
+impl fmt::Debug for StderrCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LastStderr").field("lines", &self.lines.len()).finish_non_exhaustive()
+        f.debug_struct("StderrCause").field("lines", &self.lines.len()).finish_non_exhaustive()
     }
 }
 
-impl std::error::Error for LastStderr {
+impl std::error::Error for StderrCause {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         to_cause(self.failure.as_ref())
     }
@@ -88,16 +88,16 @@ fn to_cause(failure: Option<&Arc<Error>>) -> Option<&(dyn std::error::Error + 's
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// We closed it: a handle was closed or dropped, a [shutdown method](crate::Router::shutdown_method) came, or
-    /// the process was asked to end.
+    /// This side closed the connection: a handle was closed or dropped, a
+    /// [shutdown method](crate::Router::shutdown_method) arrived, or the process was asked to exit.
     Closed,
-    /// The remote did: its output ended.
+    /// The remote closed the connection: its output ended.
     RemoteClosed,
     /// Reading failed.
     ReadFailed,
     /// Writing failed.
     WriteFailed,
-    /// Connecting failed: a [`Client`](crate::Client) gave up.
+    /// Connecting failed, and the [`Client`](crate::Client) gave up.
     ConnectFailed,
 }
 
@@ -105,41 +105,45 @@ impl Disconnect {
     pub(crate) fn new(reason: CloseReason, failure: Option<Error>) -> Self {
         let failure = failure.map(Arc::new);
         let exit_report = ExitReport::default();
-        Disconnect(Arc::new(Inner { reason, failure, exit_report, last_stderr: None }))
+        Disconnect(Arc::new(DisconnectDetails { reason, failure, exit_report, last_stderr: None }))
     }
 
     pub(crate) fn failed(reason: CloseReason, error: std::io::Error) -> Self {
         Disconnect::new(reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
     }
 
-    /// The same, once it is known what became of the other end.
+    /// Adds the exit report of the child process.
     pub(crate) fn with_exit_report(&self, exit_report: ExitReport) -> Self {
         let (lines, failure) = (exit_report.last_stderr.clone(), self.0.failure.clone());
-        let last_stderr = (!lines.is_empty()).then_some(LastStderr { lines, failure });
-        Disconnect(Arc::new(Inner { exit_report, last_stderr, ..Inner::clone(&self.0) }))
+        let last_stderr = (!lines.is_empty()).then_some(StderrCause { lines, failure });
+        Disconnect(Arc::new(DisconnectDetails {
+            exit_report,
+            last_stderr,
+            ..DisconnectDetails::clone(&self.0)
+        }))
     }
 
-    /// For a connection whose driver was dropped.
+    /// The end of a connection whose driver was dropped.
     pub(crate) fn dropped() -> Self {
         Disconnect::new(CloseReason::Closed, None)
     }
 
-    /// The reason of the end.
+    /// The side that ended the connection, and the reason.
     pub fn reason(&self) -> CloseReason {
         self.0.reason
     }
 
-    /// The error that ended it, if there is one.
+    /// The error that ended the connection, if an error ended it.
     pub fn failure(&self) -> Option<&Error> {
         self.0.failure.as_deref()
     }
 
-    /// The report of the other end: the exit status of a child process, and its last lines on stderr.
+    /// The exit status of a child process, and its last lines on stderr. Empty for other transports.
     pub fn exit_report(&self) -> &ExitReport {
         &self.0.exit_report
     }
 
-    /// The error that every operation gets from here on.
+    /// The error of every operation after the end.
     pub(crate) fn to_error(&self) -> Error {
         Error::new(ErrorKind::Disconnected).caused_by(self.clone())
     }
@@ -148,14 +152,14 @@ impl Disconnect {
 impl fmt::Display for Disconnect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.reason {
-            CloseReason::Closed => "it was closed here",
-            CloseReason::RemoteClosed => "the remote closed it",
+            CloseReason::Closed => "closed locally",
+            CloseReason::RemoteClosed => "closed by the remote",
             CloseReason::ReadFailed => "reading from the remote failed",
             CloseReason::WriteFailed => "writing to the remote failed",
             CloseReason::ConnectFailed => "connecting to the remote failed",
         })?;
         if let Some(exit) = self.0.exit_report.exit {
-            write!(f, "; its process ended with {exit}")?;
+            write!(f, "; the child process ended with {exit}")?;
         }
         for (number, process) in self.0.exit_report.stopped.iter().enumerate() {
             write!(f, "{}{process}", if number == 0 { "; stopped: " } else { ", " })?;

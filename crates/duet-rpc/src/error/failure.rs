@@ -1,4 +1,4 @@
-//! Failure: the error of a handler, with what the remote is told and what only the log shows.
+//! Failure: the error of a handler. It separates the error object for the remote from the cause for the log.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -9,15 +9,13 @@ use std::io;
 use duet_rpc_proto::message::{Code, ErrorObject, ParamProblem};
 use serde::Serialize;
 
-use super::{Error, ErrorKind, RemoteError};
+use super::{BoxError, Error, ErrorKind, RemoteError};
 
-type Cause = Box<dyn StdError + Send + Sync + 'static>;
-
-/// Failure of a handler: the error object for the remote, and the cause for the log.
+/// The failure of a handler: the error object for the remote, and the cause for the log.
 ///
-/// Handlers return `Result<T, E>` with any `E` that converts into this. For errors of your own
-/// write that conversion; for those that the remote need not understand, `?` does. What the remote may see is
-/// [E1](crate::proto::specification#e1).
+/// Handlers return `Result<T, E>` with any `E` that converts into a `Failure`. Write the conversion for your own
+/// errors, or derive it with [`RpcError`](derive@crate::RpcError). For I/O and JSON errors, `?` makes an internal
+/// error; see [`OrInternal`] for other types. Rule [E1](crate::proto::specification#e1) says what the remote may see.
 ///
 /// ```
 /// use duet_rpc::Failure;
@@ -40,21 +38,21 @@ type Cause = Box<dyn StdError + Send + Sync + 'static>;
 /// ```
 pub struct Failure {
     object: ErrorObject,
-    cause: Option<Cause>,
+    cause: Option<BoxError>,
 }
 
 impl Failure {
-    /// An error for the remote to understand. Codes from -32099 to -32001 are the application's, and so are
-    /// all that JSON-RPC does not reserve.
+    /// A failure with a code and a message for the remote. The application may use the codes from -32099 to
+    /// -32001, and all codes that JSON-RPC does not reserve.
     ///
     /// The log shows the code, and the message if it is a `&'static str`. A message made at run time may
-    /// hold what the remote sent, so it stays out; add [`caused_by`](Failure::caused_by) for the log.
+    /// contain input of the remote, so the log leaves it out. Use [`caused_by`](Failure::caused_by) to log more.
     pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         ErrorObject::application(Code(code), message, None).into()
     }
 
-    /// Tells the remote more, in the error's `data`. What cannot be written as JSON makes an internal error
-    /// of it.
+    /// Sets the error's `data`, which the remote receives. Data that serde cannot write turns the failure into an
+    /// internal error.
     #[must_use]
     pub fn with_data(self, data: impl Serialize) -> Self {
         let data = match serde_json::value::to_raw_value(&data) {
@@ -69,13 +67,13 @@ impl Failure {
         Failure { object: ErrorObject::application(code, message, Some(data)), ..self }
     }
 
-    /// An internal error; the cause is for the log alone.
-    pub fn internal(cause: impl Into<Cause>) -> Self {
+    /// An internal error (-32603). Only the log shows the cause.
+    pub fn internal(cause: impl Into<BoxError>) -> Self {
         Failure { object: ErrorObject::internal_error(), cause: Some(cause.into()) }
     }
 
-    /// Wrong params (-32602): names the parameter, or the path to it, and says what is expected there. Use
-    /// [`Failure::new`] if the error is about more than one parameter.
+    /// Invalid params (-32602): names the param, or the path to it, and the expected value. Use [`Failure::new`]
+    /// if the error is about more than one param.
     ///
     /// ```
     /// use duet_rpc::Failure;
@@ -84,7 +82,7 @@ impl Failure {
     /// assert_eq!(failure.object().message(), "Invalid params");
     /// ```
     ///
-    /// `received` is the JSON type that came, or `missing`, and never a piece of the message
+    /// `received` is the received JSON type, or `missing`. It never quotes the message
     /// ([E4](crate::proto::specification#e4)).
     pub fn invalid_params(
         param: impl Into<Cow<'static, str>>,
@@ -94,13 +92,12 @@ impl Failure {
         ErrorObject::invalid_params(ParamProblem::wrong_type(param, expected, received)).into()
     }
 
-    /// The thing that the params name does not exist: -32004 with a message of yours.
+    /// Not found (-32004), with your message: the object that the params name does not exist.
     pub fn not_found(message: impl Into<Cow<'static, str>>) -> Self {
         ErrorObject::application(Code::NOT_FOUND, message, None).into()
     }
 
-    /// There is no such method (-32601), for a [`fallback`](crate::Router::fallback) that does not know it
-    /// either.
+    /// Method not found (-32601), for a [`fallback`](crate::Router::fallback) that does not know the method.
     pub fn method_not_found(method: &str) -> Self {
         ErrorObject::method_not_found(method).into()
     }
@@ -111,9 +108,9 @@ impl Failure {
         error.is_some_and(|error| error.kind() == ErrorKind::Panic)
     }
 
-    /// Adds what caused it, for the log.
+    /// Adds the cause, which only the log shows.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.cause = Some(cause.into());
         self
     }
@@ -128,10 +125,10 @@ impl Failure {
         self.cause.as_deref().map(|cause| cause as &(dyn StdError + 'static))
     }
 
-    /// The error as this process sees it.
+    /// Converts the failure into the library's error, for this process.
     pub(crate) fn into_error(self) -> Error {
         match self.cause {
-            // An error of ours is passed on as it is, with its own causes.
+            // An `Error` is passed on unchanged, with its own causes.
             Some(cause) => match cause.downcast::<Error>() {
                 Ok(error) => *error,
                 Err(cause) => Error::new(ErrorKind::Handler).caused_by(cause),
@@ -159,18 +156,18 @@ impl From<Error> for Failure {
     }
 }
 
-/// Passes on what a remote of ours answered, as it was.
+/// Passes the answer of another remote on unchanged.
 impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Self {
         let RemoteError { code, message, data } = error.clone();
         let object = ErrorObject::application(Code(code), message, data);
-        // The log shows the cause, and so nothing of what the remote wrote.
+        // The log shows the cause instead of the message, so it quotes nothing of the remote.
         Failure::from(object).caused_by(error)
     }
 }
 
-impl From<Cause> for Failure {
-    fn from(cause: Cause) -> Self {
+impl From<BoxError> for Failure {
+    fn from(cause: BoxError) -> Self {
         Failure::internal(cause)
     }
 }
@@ -193,7 +190,7 @@ impl From<Infallible> for Failure {
     }
 }
 
-/// The cause is for the log alone.
+/// An internal error. Only the log shows the cause.
 #[cfg(feature = "anyhow")]
 #[cfg_attr(docsrs, doc(cfg(feature = "anyhow")))]
 impl From<anyhow::Error> for Failure {
@@ -202,9 +199,9 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// Makes an internal error of any error, so that `?` works in handlers.
+/// Converts any error into an internal error, so that `?` works in handlers.
 ///
-/// The remote is told `Internal error` (-32603); the error itself is for the log alone.
+/// The remote receives `Internal error` (-32603). Only the log shows the error itself.
 ///
 /// ```
 /// use duet_rpc::{Failure, OrInternal, Router};
@@ -217,7 +214,7 @@ impl From<anyhow::Error> for Failure {
 /// let router = Router::new().method("port", port);
 /// ```
 pub trait OrInternal<T> {
-    /// Makes an internal error of the error.
+    /// Converts the error into an internal error.
     fn or_internal(self) -> Result<T, Failure>;
 }
 

@@ -1,11 +1,11 @@
-//! Errors of the application, read from what a remote answered.
+//! Typed errors of the application, read from the error that a remote answered.
 
 use super::{Error, RemoteError};
 
-/// An error type that can be read from the answer of a remote, as
-/// [`#[derive(RpcError)]`](crate::RpcError) writes it.
+/// An error type that can be read from the error of a remote.
 ///
-/// Implement it by hand for errors of a protocol that somebody else defined:
+/// [`#[derive(RpcError)]`](crate::RpcError) implements it. Implement it by hand for errors of a protocol that you
+/// did not define:
 ///
 /// ```
 /// use duet_rpc::RemoteError;
@@ -20,12 +20,12 @@ use super::{Error, RemoteError};
 /// }
 /// ```
 pub trait FromRemote: Sized {
-    /// Reads the error; `None` if it is another one.
+    /// Reads the error; `None` if it is not of this type.
     fn from_remote(remote: &RemoteError) -> Option<Self>;
 }
 
 impl Error {
-    /// The error that the remote answered, as a type of the application; `None` if it is another error.
+    /// Reads the error that the remote answered as a type of the application; `None` if it is another error.
     ///
     /// ```
     /// use duet_rpc::{Error, ErrorKind, RemoteError};

@@ -1,4 +1,4 @@
-//! Error: the one error type of this library.
+//! Error: the error type of calls and connections, and the failures of handlers.
 
 mod disconnect;
 mod failure;
@@ -15,21 +15,22 @@ use crate::panic_guard;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::transport::Refused;
 
-use self::disconnect::LastStderr;
+use self::disconnect::StderrCause;
 pub use self::disconnect::{CloseReason, ConnectionState, Disconnect};
 pub use self::failure::{Failure, OrInternal};
 pub use self::from_remote::FromRemote;
 
-type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
+/// Any error, as a cause.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// An error, with its cause and the request that it belongs to.
+/// The error of a call or a connection, with its cause and the id of its request.
 ///
-/// It is one pointer wide, goes from task to task, and keeps its causes on the way. None of what
-/// it holds goes onto the wire; [`Error::to_object`] makes what does.
+/// It is one pointer wide, and it is [`Send`]. Its content never goes onto the wire;
+/// [`Error::to_object`] makes the error object for the remote.
 ///
-/// `Display` and `Debug` show the code and the message of an error that the remote answered. That is the
-/// remote's text: this library never puts it into its own log records, and if your log must not have it
-/// either, log [`Error::kind`].
+/// `Display` and `Debug` show the code and the message of an error that the remote answered. The remote wrote this
+/// text, so the library keeps it out of its own log records. If your log must not contain it either, log
+/// [`Error::kind`].
 ///
 /// ```
 /// use duet_rpc::{Error, ErrorKind, proto::message::Id};
@@ -41,56 +42,55 @@ type Cause = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// assert!(error.is_recoverable());
 /// assert_eq!(error.to_object().message(), "Internal error");
 /// ```
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorDetails>);
 
-struct Inner {
+struct ErrorDetails {
     kind: ErrorKind,
     id: Option<Id>,
-    cause: Option<Cause>,
+    cause: Option<BoxError>,
     backtrace: Backtrace,
 }
 
-/// The kinds of errors, by origin.
+/// The kind of an [`Error`], by origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Ours: a handler failed.
+    /// Local: a handler failed.
     Handler,
-    /// Ours: a handler panicked.
+    /// Local: a handler panicked.
     Panic,
-    /// Ours: the parameters of a call cannot be sent.
+    /// Local: the params of a call cannot be sent.
     Params,
-    /// Ours: the remote cannot be called, because the transport carries answers alone to it, or because it is not
-    /// one remote but all [`Peers`](crate::Peers) of a server.
+    /// Local: this target cannot be called. Either its transport carries only answers, as HTTP does, or the target
+    /// is not one remote but all [`Peers`](crate::Peers) of a server.
     OneWay,
-    /// Theirs: they answered a call with an error; see [`Error::remote`].
+    /// Remote: the remote answered a call with an error; see [`Error::remote`].
     Remote,
-    /// Theirs: what they sent is no message, or not one that fits here.
+    /// Remote: the remote sent an invalid or unexpected message.
     Protocol,
-    /// The clock's: there was no answer in time.
+    /// Time: no answer came in time.
     Timeout,
-    /// Nobody's: the call was cancelled.
+    /// The call was cancelled.
     Cancelled,
-    /// A limit's: too much is under way already.
+    /// Limit: too many calls or bytes are pending.
     Capacity,
-    /// The line's: the exchange of this one call failed, and the connection stands. Over HTTP: a status
-    /// that is no success (see `Error::http_status`), a connection that broke
-    /// before the answer came, or a response that is not a JSON-RPC answer. Whether the server has acted
-    /// on the request is not known.
+    /// Transport: the exchange of this one call failed, and the connection remains usable. Over HTTP: a status
+    /// other than success (see `Error::http_status`), a connection that broke before the answer came, or a
+    /// response that is not a JSON-RPC answer. The server may or may not have handled the request.
     Exchange,
-    /// The line's: there is no connection for now, and a [`Client`](crate::Client) makes one.
+    /// Transport: the connection is down, and the [`Client`](crate::Client) is reconnecting.
     Interrupted,
-    /// The line's: a connection could not be made. The cause says why.
+    /// Transport: connecting failed. The cause has the reason.
     Connect,
-    /// The line's: reading or writing failed.
+    /// Transport: reading or writing failed.
     Transport,
-    /// The line's: the connection is closed.
+    /// Transport: the connection is closed.
     Disconnected,
 }
 
 impl ErrorKind {
-    /// Returns `true` if trying again makes sense, because the connection is open or will be made again. If not,
-    /// the error is fatal: every operation on this connection will fail.
+    /// Returns `true` if a retry makes sense, because the connection is open or the client reconnects. If `false`,
+    /// every further operation on this connection fails.
     pub fn is_recoverable(self) -> bool {
         match self {
             ErrorKind::Handler
@@ -110,27 +110,27 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// An error of this kind. Where the environment asks for backtraces, it has one from here.
+    /// An error of this kind. It captures a backtrace if the environment asks for one.
     pub fn new(kind: ErrorKind) -> Self {
         let backtrace = Backtrace::capture();
-        Error(Box::new(Inner { kind, id: None, cause: None, backtrace }))
+        Error(Box::new(ErrorDetails { kind, id: None, cause: None, backtrace }))
     }
 
-    /// Adds what caused it.
+    /// Adds the cause.
     #[must_use]
-    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
 
-    /// Adds the id of the request that it belongs to.
+    /// Adds the id of the request to which the error belongs.
     #[must_use]
     pub fn of_request(mut self, id: Id) -> Self {
         self.0.id = Some(id);
         self
     }
 
-    /// The same, of a connection that comes back.
+    /// Changes the kind to `Interrupted`, because the client reconnects.
     pub(crate) fn interrupted(mut self) -> Self {
         self.0.kind = ErrorKind::Interrupted;
         self
@@ -141,17 +141,17 @@ impl Error {
         self.0.kind
     }
 
-    /// The request that it belongs to, if it belongs to one.
+    /// The id of the request to which the error belongs, if any.
     pub fn id(&self) -> Option<&Id> {
         self.0.id.as_ref()
     }
 
-    /// Returns `true` if it makes sense to try again; see [`ErrorKind::is_recoverable`].
+    /// Returns `true` if a retry makes sense; see [`ErrorKind::is_recoverable`].
     pub fn is_recoverable(&self) -> bool {
         self.0.kind.is_recoverable()
     }
 
-    /// The error that the remote answered, if it is one.
+    /// The error that the remote answered, if the kind is [`Remote`](ErrorKind::Remote).
     ///
     /// ```
     /// use duet_rpc::{Error, ErrorKind};
@@ -162,8 +162,9 @@ impl Error {
         self.cause().and_then(|cause| cause.downcast_ref())
     }
 
-    /// The HTTP status with which a server refused a request or a connection, if that is the cause: of an
-    /// [`Exchange`](ErrorKind::Exchange) over HTTP, or of a [`Connect`](ErrorKind::Connect) to a WebSocket.
+    /// The HTTP status with which a server refused a request or a connection. Errors of the kind
+    /// [`Exchange`](ErrorKind::Exchange) over HTTP, and of the kind [`Connect`](ErrorKind::Connect) to a WebSocket,
+    /// can have one.
     #[cfg(any(feature = "http", feature = "websocket"))]
     #[cfg_attr(docsrs, doc(cfg(any(feature = "http", feature = "websocket"))))]
     pub fn http_status(&self) -> Option<u16> {
@@ -189,30 +190,30 @@ impl Error {
     pub fn to_object(&self) -> ErrorObject {
         match self.0.kind {
             ErrorKind::Cancelled => ErrorObject::request_cancelled(),
-            // A limit, a timeout or a bad remote that a handler met on its own calls is, for the
-            // one who called it, the handler's failure.
+            // A handler may return the error of a call that it made. For its own caller, that is an internal
+            // error of the handler.
             _ => ErrorObject::internal_error(),
         }
     }
 }
 
-/// The kind of the error and its request, without any text of the remote.
-struct What<'a>(&'a Error);
+/// Displays the kind and the request id of an error, without any text of the remote.
+struct Summary<'a>(&'a Error);
 
-impl fmt::Display for What<'_> {
+impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0.kind() {
             ErrorKind::Handler => "a handler failed",
             ErrorKind::Panic => "a handler panicked",
-            ErrorKind::Params => "the parameters cannot be sent",
+            ErrorKind::Params => "the params cannot be sent",
             ErrorKind::OneWay => "the remote cannot be called",
             ErrorKind::Remote => "the remote answered with an error",
             ErrorKind::Protocol => "the remote broke the protocol",
-            ErrorKind::Timeout => "there was no answer in time",
+            ErrorKind::Timeout => "no answer in time",
             ErrorKind::Cancelled => "the call was cancelled",
             ErrorKind::Capacity => "a capacity limit is reached",
             ErrorKind::Exchange => "the exchange failed",
-            ErrorKind::Interrupted => "there is no connection for now",
+            ErrorKind::Interrupted => "the connection is down, the client is reconnecting",
             ErrorKind::Connect => "cannot connect",
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",
@@ -225,10 +226,10 @@ impl fmt::Display for What<'_> {
 }
 
 impl fmt::Display for Error {
-    /// Says what went wrong, with the code and the message of an error that the remote answered; with `{:#}`
-    /// also why, cause by cause.
+    /// Shows the kind of the error, and the code and the message of an error that the remote answered. `{:#}`
+    /// also shows the causes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        What(self).fmt(f)?;
+        Summary(self).fmt(f)?;
         let mut cause = self.cause().filter(|cause| f.alternate() || cause.is::<RemoteError>());
         while let Some(deeper) = cause {
             write!(f, ": {deeper}")?;
@@ -250,19 +251,19 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
-    /// The cause. What the remote answered is no cause, but the error itself: see [`Error::remote`].
+    /// The cause. An error that the remote answered is not a cause, but the error itself: see [`Error::remote`].
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.cause().filter(|cause| !cause.is::<RemoteError>())
     }
 }
 
-/// An error for the log: what went wrong, and why, cause by cause, with nothing of what a remote has
-/// sent (G6). The message of its error, and the parser's that quotes it, stay out.
+/// Displays an error and its causes for the log, without any text of the remote (G6). It leaves out the message of
+/// the remote's error, and parser messages that quote input.
 pub(crate) struct Logged<'a>(pub(crate) &'a Error);
 
 impl fmt::Display for Logged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Errors of the application may panic where they are shown.
+        // `Display` of an application's error may panic.
         let causes = panic_guard::catch(|| {
             let mut text = String::new();
             let mut cause = self.0.cause();
@@ -276,8 +277,8 @@ impl fmt::Display for Logged<'_> {
             }
             text
         });
-        let causes = causes.unwrap_or_else(|_| ": its cause panics when it is shown".to_owned());
-        write!(f, "{}{causes}", What(self.0))
+        let causes = causes.unwrap_or_else(|_| ": its cause panicked in `Display`".to_owned());
+        write!(f, "{}{causes}", Summary(self.0))
     }
 }
 
@@ -285,21 +286,21 @@ fn push_cause(text: &mut String, cause: &(dyn std::error::Error + 'static)) {
     use std::fmt::Write;
 
     let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = if let Some(inner) = wrapped {
         push_cause(text, inner);
         Ok(())
     } else if let Some(error) = cause.downcast_ref::<Error>() {
-        write!(text, "{}", What(error))
+        write!(text, "{}", Summary(error))
     } else if let Some(remote) = cause.downcast_ref::<RemoteError>() {
-        write!(text, "its code is {}", remote.code)
+        write!(text, "error code {}", remote.code)
     } else if let Some(UncorrelatedError(remote)) = cause.downcast_ref() {
-        write!(text, "the remote refused a message, its code is {}", remote.code)
+        write!(text, "the remote refused a message, error code {}", remote.code)
     } else if let Some(object) = cause.downcast_ref::<ErrorObject>() {
-        // The message may be made of what a remote has sent.
-        write!(text, "its code is {}", object.code().0)
-    } else if cause.is::<LastStderr>() {
-        text.push_str("its stderr is not logged");
+        // The message may quote input of the remote.
+        write!(text, "error code {}", object.code().0)
+    } else if cause.is::<StderrCause>() {
+        text.push_str("stderr is not logged");
         Ok(())
     } else if let Some(wrong) = cause.downcast_ref::<WrongResult>() {
         wrong.write_expected(text)
@@ -323,12 +324,12 @@ impl fmt::Display for UncorrelatedError {
 
 impl std::error::Error for UncorrelatedError {}
 
-/// A result that is not of the type that the caller asked for.
+/// A result that does not fit the type that the caller expects.
 #[derive(Debug)]
 pub(crate) struct WrongResult(pub(crate) ParamProblem);
 
 impl WrongResult {
-    /// Says where it is wrong, and shows nothing of what the remote sent.
+    /// Writes the position and the expected type, without any text of the remote.
     fn write_expected(&self, out: &mut impl fmt::Write) -> fmt::Result {
         let (place, expected) = (self.0.param(), self.0.expected());
         write!(out, "the result is not of the expected type: {place}: expected {expected}")
@@ -348,13 +349,13 @@ impl fmt::Display for WrongResult {
 
 impl std::error::Error for WrongResult {}
 
-/// The error that a remote answered with.
+/// The error object that a remote answered.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RemoteError {
-    /// The code; 0 if it has none.
+    /// The code; 0 if the error has none.
     pub code: i64,
-    /// The message, for people; empty if there is none.
+    /// The message; empty if the error has none.
     pub message: String,
     /// Further data of the error, as JSON.
     pub data: Option<Box<RawValue>>,
@@ -377,11 +378,11 @@ impl fmt::Display for RemoteError {
     }
 }
 
-/// The number of characters of a remote's message that `Debug` shows.
+/// The maximum number of characters of a remote's message that `Debug` shows.
 const LONGEST_SHOWN: usize = 200;
 
 impl fmt::Debug for RemoteError {
-    /// Shows the code and the message, which `unwrap` prints, and nothing of the data.
+    /// Shows the code and the message, because `unwrap` prints them, but not the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let message: String = self.message.chars().take(LONGEST_SHOWN).collect();
         let mut shown = f.debug_struct("RemoteError");

@@ -1,4 +1,4 @@
-//! Connector: makes a connection to an address.
+//! Connector: connects to a server at an address.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ use super::web::{Ask, ask_for_upgrade};
 use super::{Address, AddressError, Place, Socket, unsupported};
 use crate::transport::Transport;
 
-/// Reaches a server at an address.
+/// Connects to a server at an address.
 ///
 /// ```no_run
 /// use duet_rpc::{Peer, Profile, transport::Connector};
@@ -38,13 +38,12 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Reaches the server at this address: an [`Address`] or its text. It fails if the text is not an
-    /// address.
+    /// A connector for this address: an [`Address`] or its text. Fails if the text is not an address.
     pub fn new(address: impl TryInto<Address, Error: Into<AddressError>>) -> io::Result<Self> {
         Ok(Connector { address: resolve(address)?, token: None })
     }
 
-    /// Shows this token to a server that is reached by WebSocket or HTTP. Any other address takes no token, and
+    /// Sets the token that the connector sends to a WebSocket or HTTP server. With any other address
     /// [`connect`](Connector::connect) fails with `InvalidInput`.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
@@ -52,14 +51,14 @@ impl Connector {
         self
     }
 
-    /// Connects.
+    /// Connects to the server, and returns the transport.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     #[cfg_attr(
         not(any(feature = "http", feature = "websocket")),
-        expect(unused_variables, reason = "sockets alone need no settings")
+        expect(unused_variables, reason = "TCP and Unix sockets need no settings")
     )]
     pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
         let takes_token = matches!(self.address, Address::WebSocket(..) | Address::Http(..));
@@ -70,7 +69,9 @@ impl Connector {
             ));
         }
         match &self.address {
-            Address::Stdio => Err(unsupported("a server on stdin and stdout has to be started")),
+            Address::Stdio => Err(unsupported(
+                "cannot connect to stdin and stdout: start the server as a child process",
+            )),
             Address::Tcp(place) => Ok(Box::new(dial(place).await?)),
             #[cfg(unix)]
             Address::Unix(path) => {
@@ -106,7 +107,7 @@ async fn dial(place: &Place) -> io::Result<Socket> {
 }
 
 impl fmt::Debug for Connector {
-    /// Shows where it goes, and not with which token.
+    /// Shows the address, but not the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector").field("address", &self.address).finish_non_exhaustive()
     }

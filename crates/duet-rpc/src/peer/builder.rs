@@ -1,4 +1,4 @@
-//! Builder of a peer.
+//! Builder of a peer, with its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::remote::Remote;
 use crate::router::Router;
 use crate::transport::{Transport, TransportKind};
 
-/// A [`Peer`] to be, made by [`Peer::builder`].
+/// Builder of a [`Peer`], made by [`Peer::builder`].
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
@@ -35,9 +35,9 @@ pub struct PeerBuilder {
     profile: Profile,
     router: Router,
     remote: Remote,
-    /// The budget that it shares with other connections.
+    /// The budget for unsent bytes that the peer shares with other connections.
     budget: Option<Arc<Budget>>,
-    /// The connections of the server that it belongs to.
+    /// The connections of the server to which the peer belongs.
     registry: Option<Arc<Registry>>,
 }
 
@@ -54,33 +54,33 @@ impl PeerBuilder {
         self
     }
 
-    /// Sets the router, which serves the methods that the remote calls. Default: no methods.
+    /// Sets the router for the calls of the remote. Default: no methods.
     pub fn router(mut self, router: Router) -> Self {
         self.router = router;
         self
     }
 
-    /// Sets the remote, for [`Peer::remote_addr`] and [`Peer::identity`]. Default: nothing is known.
+    /// Sets the remote, for [`Peer::remote_addr`] and [`Peer::identity`]. Default: no address and no identity.
     pub fn remote(mut self, remote: Remote) -> Self {
         self.remote = remote;
         self
     }
 
-    /// Shares the budget for bytes that wait to be sent with other connections.
+    /// Shares a budget for unsent bytes with other connections.
     pub(crate) fn budget(mut self, budget: &Arc<Budget>) -> Self {
         self.budget = Some(Arc::clone(budget));
         self
     }
 
-    /// Makes it one of the connections of a server. It has to [enter](Registry::enter) the registry too.
+    /// Sets the registry of the server. The peer must also [enter](Registry::enter) it.
     pub(crate) fn registry(mut self, registry: &Arc<Registry>) -> Self {
         self.registry = Some(Arc::clone(registry));
         self
     }
 
-    /// Makes the peer, and the driver that does its work: a future to be spawned or awaited, inside a tokio
-    /// runtime with I/O and time enabled. It ends when the connection does, and tells the reason. Nothing happens
-    /// on a connection whose driver is not polled.
+    /// Makes the peer and its driver, the future that reads, writes and runs handlers. Spawn or await the driver
+    /// inside a tokio runtime with I/O and time enabled: without it, nothing happens on the connection. The driver
+    /// ends with the connection, and returns the reason.
     pub fn build(self) -> (Peer, impl Future<Output = Disconnect> + Send + Unpin + use<>) {
         self.build_driver()
     }
@@ -97,7 +97,7 @@ impl PeerBuilder {
         (Peer { handle, exchange: None }, driver)
     }
 
-    /// Makes the peer, and spawns its driver on the current runtime.
+    /// Makes the peer and spawns its driver on the current runtime.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Peer: the handle of a connection.
+//! Peer: the handle of one connection.
 
 mod builder;
 mod peers;
@@ -26,10 +26,10 @@ use crate::panic_guard;
 use crate::remote::Identity;
 use crate::transport::Transport;
 
-/// One end of a connection: it serves methods and calls the other end's, at the same time.
+/// One end of a connection: it serves methods and calls the methods of the remote, at the same time.
 ///
-/// It is cheap to clone. When the last clone is dropped, the connection is closed gracefully. The
-/// specification has [the rules](crate::proto::specification#7-library-the-peer).
+/// Cloning is cheap. Dropping the last clone closes the connection gracefully. The specification has
+/// [the rules](crate::proto::specification#7-library-the-peer).
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, Profile, Router, transport::memory};
@@ -51,11 +51,11 @@ use crate::transport::Transport;
 #[must_use = "the connection is closed when the last handle is dropped"]
 pub struct Peer {
     handle: Arc<Handle>,
-    /// The state of the request, if it has its own: over HTTP a connection has many users.
+    /// The state of the HTTP request. Over HTTP a connection has many users, so the state is not the connection's.
     exchange: Option<Arc<Exchange>>,
 }
 
-/// State of one exchange: it belongs to the request, and not to the connection.
+/// The state of one HTTP exchange, which belongs to the request and not to the connection.
 pub(crate) struct Exchange {
     pub(crate) extensions: Extensions,
     sender: Option<Arc<Identity>>,
@@ -67,7 +67,7 @@ impl Exchange {
     }
 }
 
-/// The last of these closes the connection.
+/// Closes the connection when the last clone of the peer is dropped.
 pub(crate) struct Handle(pub(crate) Arc<Shared>);
 
 impl Drop for Handle {
@@ -76,35 +76,35 @@ impl Drop for Handle {
     }
 }
 
-/// Figures of a connection.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Calls that wait for an answer.
+    /// Number of calls that wait for an answer.
     pub pending_calls: usize,
-    /// Handlers that run and had to wait.
+    /// Number of handlers that run and were not ready immediately.
     pub running: usize,
-    /// Messages that wait for their turn.
+    /// Number of messages that wait for their turn.
     pub waiting: usize,
-    /// Answers that came too late, or to nothing that was asked.
+    /// Number of answers that arrived too late or match no call.
     pub unmatched_answers: usize,
-    /// Messages that were received, those of a batch one by one.
+    /// Number of received messages. The entries of a batch count one by one.
     pub messages: u64,
-    /// Runs of bytes that held no message, and messages that were none.
+    /// Number of faults in the input: byte sequences that contain no message, and invalid messages.
     pub faults: u64,
-    /// Bytes that were received.
+    /// Number of received bytes.
     pub bytes_received: u64,
-    /// Bytes that were sent.
+    /// Number of sent bytes.
     pub bytes_sent: u64,
 }
 
 impl Peer {
-    /// Begins a peer on this transport: set what it needs, then [`spawn`](PeerBuilder::spawn) it.
+    /// Returns a builder for a peer on this transport; finish it with [`spawn`](PeerBuilder::spawn).
     pub fn builder(transport: impl Transport) -> PeerBuilder {
         PeerBuilder::boxed(Box::new(transport))
     }
 
-    /// The handle that the handler of a message gets.
+    /// The handle for the handler of a request.
     pub(crate) fn of_request(handle: Arc<Handle>, exchange: Option<Arc<Exchange>>) -> Self {
         Peer { handle, exchange }
     }
@@ -113,11 +113,11 @@ impl Peer {
         &self.handle.0
     }
 
-    /// Calls a method of the remote. Params are anything that serde writes as an array or an
-    /// object; `()` and `None` stand for none.
+    /// Calls a method of the remote. Params are any value that serde writes as an array or an object. `()` and
+    /// `None` send no params.
     ///
-    /// The call is sent when it is first polled, fails after the profile's
-    /// [`call_timeout`](crate::Profile::call_timeout), and is cancelled when it is dropped.
+    /// The first poll sends the call. The call fails after the profile's
+    /// [`call_timeout`](crate::Profile::call_timeout). Dropping it cancels it.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
         let id = self.shared().ids.next();
         let message = panic_guard::catch(|| {
@@ -129,9 +129,8 @@ impl Peer {
         Call::new(self.clone(), id, message.unwrap_or_else(Err))
     }
 
-    /// Sends a notification. It waits while too much is on its way already, at most as long as a
-    /// call would; when it returns, the notification is in order behind all that was sent before,
-    /// and not necessarily on the wire.
+    /// Sends a notification. While the send queue is full, it waits, at most as long as a call would. When it
+    /// returns, the notification is queued behind all earlier messages, but not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
         match self.shared().notify(notification(method, &params)?)? {
             None => Ok(()),
@@ -139,31 +138,30 @@ impl Peer {
         }
     }
 
-    /// A stream of events to the remote that never waits: what does not fit is dropped, and
-    /// counted.
+    /// Opens a stream of events to the remote. Sending an event never waits: an event that does not fit into the
+    /// queue is dropped and counted.
     pub fn events(&self, method: &str, topic: &str) -> EventStream {
         EventStream::new(Arc::clone(self.shared()), method, topic)
     }
 
-    /// Subscribes to the notifications of a method, to await them one by one instead of serving them with a
-    /// handler: a client that has asked a server for news, for example. Those that came before are not seen.
+    /// Subscribes to the notifications of a method. The subscription returns them one by one, so the method needs
+    /// no handler. It does not return earlier notifications.
     ///
-    /// The router need not know the method. If it does, its handler runs for each notification as well.
-    /// Several subscriptions to a method get each notification each. Requests are for handlers alone.
+    /// If the router also serves the method, its handler runs for each notification as well. Each of several
+    /// subscriptions to a method gets every notification. Requests go only to handlers.
     ///
-    /// Cancellations and progress that the connection itself understands are not delivered.
+    /// The connection handles cancellations and progress itself, and does not deliver them to subscriptions.
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
         Subscription::new(Arc::clone(self.shared()), method)
     }
 
-    /// A value that belongs to the connection, one of each type: made when it is first asked for,
-    /// and let go when the connection ends. Handlers of one router that serves many connections keep
-    /// here what they know of each.
+    /// The value of this type that belongs to the connection. The first access makes it, and the end of the
+    /// connection drops it. There is one value of each type. Handlers keep data about one connection here.
     ///
-    /// HTTP is stateless: its connections are pooled by clients and proxies, so that requests of different
-    /// users come on one connection. There the value belongs to the request, or to the batch, whose
-    /// [`Context`](crate::Context) this handle came from, and is let go when that is answered. A login
-    /// cannot be kept this way over HTTP: each request has to show who it is from.
+    /// HTTP is stateless: clients and proxies pool connections, so requests of different users arrive on one
+    /// connection. Over HTTP the value belongs to the request or batch whose [`Context`](crate::Context) returned
+    /// this handle, and the answer drops the value. So a login does not last over HTTP: each request must
+    /// authenticate itself.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -182,28 +180,27 @@ impl Peer {
         exchange.unwrap_or(&self.shared().extensions).get()
     }
 
-    /// The connections of the server that this connection belongs to, itself among them from when its
-    /// `on_connect` has returned until it ends. For a peer on its own, it is that one connection. See [`Peers`].
+    /// The open connections of the server to which this connection belongs. A connection is among them from the
+    /// return of `on_connect` until its end. For a peer without a server, it is that one connection. See [`Peers`].
     pub fn peers(&self) -> Peers {
         match &self.shared().registry {
-            Some(registry) => Peers::of(registry),
+            Some(registry) => Peers::from_registry(registry),
             None => Peers::one(self.clone()),
         }
     }
 
-    /// The address that the remote connected from: of a connection that a [`Hub`](crate::Hub) or a server
-    /// accepted over TCP, WebSocket or HTTP, or that was told with [`PeerBuilder::remote`]. Behind a proxy
-    /// that is the address of the proxy.
+    /// The address from which the remote connected. Connections that a [`Hub`](crate::Hub) or a server accepted
+    /// over TCP, WebSocket or HTTP have one, and so do peers with a [`PeerBuilder::remote`]. Behind a proxy it is
+    /// the address of the proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.shared().remote.addr()
     }
 
-    /// The identity that the remote has proved: the name of its token over WebSocket and HTTP, or its user
-    /// over a Unix socket. `None` if it did not have to prove any: over TCP, over stdio, and with a token
-    /// that has no name.
+    /// The authenticated identity of the remote: the name of its token over WebSocket and HTTP, or its user over
+    /// a Unix socket. `None` over TCP, over stdio, and with a token that has no name.
     ///
-    /// Over HTTP requests of different users come on one connection, so the identity belongs to the request:
-    /// ask the handle of its [`Context`](crate::Context). Any other handle knows of none.
+    /// Over HTTP, requests of different users arrive on one connection, so the identity belongs to the request.
+    /// Only the handle of its [`Context`](crate::Context) has the identity.
     ///
     /// ```
     /// use duet_rpc::{Context, Failure, Identity, Router};
@@ -220,8 +217,8 @@ impl Peer {
         sender.or(self.shared().remote.identity())
     }
 
-    /// Closes the connection gracefully: running handlers finish, and messages and events that wait
-    /// are sent, all within the profile's [`drain_timeout`](crate::Profile::drain_timeout). Closing begins
+    /// Closes the connection gracefully: running handlers finish, and queued messages and events are sent, all
+    /// within the profile's [`drain_timeout`](crate::Profile::drain_timeout). Closing begins
     /// immediately, even if the returned future is dropped; the future waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         self.begin_close(None);
@@ -235,22 +232,23 @@ impl Peer {
         self.shared().mailbox.post(Command::Close(asked_by));
     }
 
-    /// Waits until the connection is closed, by whomever, and says why.
+    /// Waits until either side has closed the connection, and returns the reason.
     pub fn closed(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         closed(self.shared().state.subscribe())
     }
 
-    /// Waits for an error response with `id: null`, and returns the first: the remote could not read a
-    /// message of ours, and so cannot say which. A call whose message it was is never answered. If the
-    /// error says `oversize`, the largest message that was sent, and not refused before, is too large: if that is a
-    /// pending call, the call fails with the error. Any other call goes on, and if it times out, its error has this
-    /// one as its cause.
+    /// Waits for the first error response with `id: null`, and returns it. The remote sends one if it could not
+    /// read a message, and so cannot tell which message it was. A call with that message never gets an answer.
+    ///
+    /// If the error says `oversize`, the library takes the largest message that was sent and not refused before
+    /// for the refused one. If that message is a pending call, the call fails with the error. Other calls continue.
+    /// If one of them times out, this error is the cause of its timeout error.
     pub async fn next_uncorrelated_error(&self) -> RemoteError {
         self.shared().uncorrelated_error.wait().await.clone()
     }
 
-    /// Waits for an answer that cannot be used, and returns what is wrong with the first: it is
-    /// malformed, or over the message limit. The call that it was meant for waits on, until its timeout.
+    /// Waits for the first unusable answer, and returns its fault: it is malformed, or over the message limit. The
+    /// call for which it was meant continues to wait until its timeout.
     pub async fn unusable_answer(&self) -> UnusableAnswer {
         *self.shared().unusable.wait().await
     }
@@ -265,7 +263,7 @@ impl Peer {
         self.shared().state.subscribe()
     }
 
-    /// Figures of the connection: calls and requests that are pending.
+    /// The counters of the connection.
     pub fn stats(&self) -> Stats {
         let counts = &self.shared().counts;
         Stats {
@@ -287,13 +285,13 @@ async fn closed(mut state: watch::Receiver<ConnectionState>) -> Disconnect {
             return disconnect.clone();
         }
         if state.changed().await.is_err() {
-            // The driver was dropped before it could end: its runtime is gone.
+            // The driver was dropped with its runtime before it could publish the end.
             return Disconnect::dropped();
         }
     }
 }
 
-/// A notification as it is sent.
+/// Writes a notification as JSON.
 pub(crate) fn notification(method: &str, params: &impl Serialize) -> Result<Vec<u8>, Error> {
     let message = panic_guard::catch(|| {
         let params = to_params(params)?;
@@ -312,7 +310,9 @@ fn to_params(params: &impl Serialize) -> Result<Option<Box<RawValue>>, Error> {
         Some(b'n') => Ok(None),
         _ => {
             let error = Error::new(ErrorKind::Params);
-            Err(error.caused_by("params are an array or an object: a tuple, a struct, a map"))
+            Err(error.caused_by(
+                "params must be an array or an object, such as a tuple, a struct or a map",
+            ))
         }
     }
 }

@@ -10,13 +10,13 @@ use super::{Peer, notification};
 use crate::error::Error;
 use crate::sync::lock;
 
-/// The open connections of a server: to list them, and to notify all of them.
+/// The open connections of a server, to list them and to notify all of them.
 ///
-/// A handler asks its [`Context`](crate::Context::peers), and code outside of handlers asks the
-/// [`Server`](crate::Server::peers) or the [`Hub`](crate::Hub::peers), even before they run. On stdin and stdout,
-/// and for a [`Peer`] on its own, it is that one connection, so the same handlers work there.
+/// A handler gets them from its [`Context`](crate::Context::peers). Other code gets them from the
+/// [`Server`](crate::Server::peers) or the [`Hub`](crate::Hub::peers), even before these run. On stdin and stdout,
+/// and for a [`Peer`] without a server, it is that one connection, so the same handlers work there.
 ///
-/// It is a handle that is cheap to clone, and always shows the connections of the moment.
+/// It is a handle that always shows the current connections. Cloning is cheap.
 ///
 /// ```
 /// use duet_rpc::{Context, Error, Router};
@@ -27,13 +27,13 @@ use crate::sync::lock;
 /// });
 /// ```
 ///
-/// A [typed client](mod@crate::service) of these peers notifies all of them too: `UiClient::new(cx.peers())`.
+/// A [typed client](mod@crate::service) can also notify all of them: `UiClient::new(cx.peers())`.
 #[derive(Clone)]
 pub struct Peers(Members);
 
 #[derive(Clone)]
 enum Members {
-    /// A connection on its own.
+    /// One connection without a server.
     One(Peer),
     /// The connections of a hub or a server.
     All(Arc<Registry>),
@@ -43,14 +43,14 @@ enum Members {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Broadcast {
-    /// The number of connections that the notification is on its way to.
+    /// The number of connections whose send queue took the notification.
     pub sent: usize,
-    /// The number of connections that were skipped, because too much waits to be sent there.
+    /// The number of connections that were skipped because their send queue was full.
     pub skipped: usize,
 }
 
 impl Peers {
-    pub(crate) fn of(registry: &Arc<Registry>) -> Self {
+    pub(crate) fn from_registry(registry: &Arc<Registry>) -> Self {
         Peers(Members::All(Arc::clone(registry)))
     }
 
@@ -58,8 +58,8 @@ impl Peers {
         Peers(Members::One(peer))
     }
 
-    /// The connections that are open, the oldest first. The handles are cheap. A server that stops closes their
-    /// connections all the same.
+    /// The open connections, the oldest first. Holding these handles does not keep a connection open when its
+    /// server stops.
     pub fn iter(&self) -> std::vec::IntoIter<Peer> {
         let peers: Vec<_> = match &self.0 {
             Members::One(peer) if peer.shared().gone.initialized() => Vec::new(),
@@ -69,7 +69,7 @@ impl Peers {
         peers.into_iter()
     }
 
-    /// The number of connections that are open.
+    /// The number of open connections.
     pub fn len(&self) -> usize {
         match &self.0 {
             Members::One(_) => self.iter().len(),
@@ -82,34 +82,34 @@ impl Peers {
         self.len() == 0
     }
 
-    /// Sends a notification to all connections, and never waits for one: a connection that has too much to
-    /// send already is skipped, and misses this notification. So is one that has anything to send while the
-    /// [budget](crate::HubBuilder::max_outgoing_bytes) of all is spent. HTTP connections are left out, because
-    /// nothing but answers can go there.
+    /// Sends a notification to all connections without waiting. It skips a connection whose send queue is full,
+    /// which then misses the notification. While the shared [budget](crate::HubBuilder::max_outgoing_bytes) is
+    /// spent, it skips every connection with unsent bytes. It leaves out HTTP connections, because they carry only
+    /// answers.
     ///
-    /// It is written as JSON once. An error means that the params cannot be, and nothing was sent. For
-    /// clients that have to know what they missed, use [`Peer::events`].
+    /// The params are written as JSON once. An error means that serde cannot write them, and nothing was sent. If
+    /// clients must know which notifications they missed, use [`Peer::events`].
     ///
     /// ```
     /// use duet_rpc::{Error, Peers};
     ///
     /// fn announce(peers: &Peers, version: u64) -> Result<(), Error> {
-    ///     let told = peers.broadcast("changed", [version])?;
-    ///     println!("{} were told, {} are too slow", told.sent, told.skipped);
+    ///     let broadcast = peers.broadcast("changed", [version])?;
+    ///     println!("sent to {}, skipped {}", broadcast.sent, broadcast.skipped);
     ///     Ok(())
     /// }
     /// ```
     pub fn broadcast(&self, method: &str, params: impl Serialize) -> Result<Broadcast, Error> {
         let message = notification(method, &params)?;
-        let mut told = Broadcast::default();
+        let mut broadcast = Broadcast::default();
         for peer in self {
             match peer.shared().try_notify(&message) {
-                Some(true) => told.sent += 1,
-                Some(false) => told.skipped += 1,
+                Some(true) => broadcast.sent += 1,
+                Some(false) => broadcast.skipped += 1,
                 None => {}
             }
         }
-        Ok(told)
+        Ok(broadcast)
     }
 }
 
@@ -137,22 +137,26 @@ impl fmt::Debug for Peers {
     }
 }
 
-/// The connections of a hub or a server. A connection leaves it when it ends, so that the two, which hold each
-/// other, are freed.
+/// The connections of a hub or a server. Registry and connection hold each other, so a connection leaves the
+/// registry when it ends, and both can be freed.
 #[derive(Default)]
 pub(crate) struct Registry(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
-    /// By age.
+    /// The connections by age.
     peers: BTreeMap<u64, Peer>,
     next_key: u64,
 }
 
 impl Registry {
-    /// Adds a connection, which is closed if the server stops already. Whoever stops the server sets that before
-    /// it looks here, so it either finds the connection here or has set it.
-    pub(crate) fn enter(self: &Arc<Self>, peer: Peer, is_stopping: impl FnOnce() -> bool) -> Entry {
+    /// Adds a connection, and closes it if the server is stopping. A stopping server sets its flag before it walks
+    /// the registry, so no connection escapes: it is in the registry, or it sees the flag here.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        peer: Peer,
+        is_stopping: impl FnOnce() -> bool,
+    ) -> Registration {
         let mut entries = lock(&self.0);
         if is_stopping() {
             peer.begin_close(None);
@@ -160,20 +164,20 @@ impl Registry {
         let key = entries.next_key;
         entries.next_key += 1;
         entries.peers.insert(key, peer);
-        Entry { registry: Arc::clone(self), key }
+        Registration { registry: Arc::clone(self), key }
     }
 }
 
-/// A place in a registry. The connection leaves with it.
-pub(crate) struct Entry {
+/// The registration of a connection. Dropping it removes the connection from the registry.
+pub(crate) struct Registration {
     registry: Arc<Registry>,
     key: u64,
 }
 
-impl Drop for Entry {
+impl Drop for Registration {
     fn drop(&mut self) {
         let peer = lock(&self.registry.0).peers.remove(&self.key);
-        // What belongs to a connection may be the application's: it goes without the lock.
+        // Dropping a connection can run code of the application, so the lock is released first.
         drop(peer);
     }
 }

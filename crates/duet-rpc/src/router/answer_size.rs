@@ -1,8 +1,8 @@
-//! The size of a method's answers, which decides when its next handler may begin.
+//! Answer size of a method: an estimate that decides when its next handler may begin.
 //!
-//! The size of an answer is known only when it is there, so each method remembers how large its answers were.
-//! Until the first answer is there, handlers of the method begin one at a time, unless the last one awaits or
-//! [blocks](Beginning) its thread: it may be waiting for the handlers behind it.
+//! The size of an answer is unknown until the answer exists, so each method remembers the sizes of its answers.
+//! Before the first answer, handlers of the method begin one at a time. If the last handler awaits or
+//! [blocks](Beginning) its thread, the next one may begin, because the last one may be waiting for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -14,21 +14,20 @@ use tokio::time::Instant;
 
 use crate::sync::lock;
 
-/// The time after which a handler checks whether the one before it blocks its thread.
+/// The interval in which a waiting handler checks whether the handler before it blocks its thread.
 pub(crate) const STEP: Duration = Duration::from_millis(50);
 
-/// The longest time that a handler waits for one that computes. Systems other than Linux do not tell whether
-/// a thread computes; there it waits for [`STEP`].
+/// The maximum time that a handler waits for a computing handler. Only Linux reports whether a thread computes; on
+/// other systems the maximum is [`STEP`].
 pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
-/// The size of a method's answers: the largest of late. It forgets one that was unusually large by an eighth
-/// at a time.
+/// The largest recent answer of a method. Each smaller answer lowers the estimate by at most an eighth.
 pub(crate) struct AnswerSize {
-    /// One more than the size; 0 if nothing is known.
+    /// The size plus one; 0 if no size is known.
     plus_one: AtomicUsize,
-    /// The queue of the method's handlers until the size is known.
+    /// The queue of the method's handlers, until a size is known.
     pub(crate) queue: Semaphore,
-    /// The last handler that began and is to show it.
+    /// The last handler that began, and whose answer will show the size.
     last: Mutex<Option<Beginning>>,
 }
 
@@ -40,17 +39,17 @@ impl Default for AnswerSize {
 }
 
 impl AnswerSize {
-    /// Returns `true` once an answer of the method is known.
+    /// Returns `true` once the size of an answer is known.
     pub(crate) fn is_known(&self) -> bool {
         self.plus_one.load(Ordering::Relaxed) > 0
     }
 
-    /// The size to expect.
+    /// The estimated size of the next answer.
     pub(crate) fn estimate(&self) -> usize {
         self.plus_one.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    /// Takes in the size of an answer.
+    /// Records the size of an answer.
     pub(crate) fn record(&self, bytes: usize) {
         let before = self.estimate();
         let after = bytes.max(before - before / 8);
@@ -59,7 +58,7 @@ impl AnswerSize {
         }
     }
 
-    /// Lets one handler at a time show the size, or returns when the next may try.
+    /// Lets one handler at a time begin. Fails with the time of the next attempt.
     pub(crate) fn claim(&self, now: Instant) -> Result<(), Option<Instant>> {
         let mut last = lock(&self.last);
         wait_for(last.as_ref(), now)?;
@@ -72,10 +71,11 @@ impl AnswerSize {
     }
 }
 
-/// The beginning of a handler, on a thread that it may hold because it computes a large answer or blocks.
+/// The beginning of a handler: its time and its thread. The handler may keep the thread because it computes a large
+/// answer, or because it blocks.
 pub(crate) struct Beginning {
     at: Instant,
-    /// The file in which the system shows the state of the thread.
+    /// The file with the state of the thread, on Linux.
     state: Option<PathBuf>,
 }
 
@@ -87,17 +87,17 @@ impl Beginning {
         Beginning { at: now, state }
     }
 
-    /// Returns `true` if the thread computes, or waits for memory.
+    /// Returns `true` if the thread computes or waits for memory.
     fn computes(&self) -> bool {
         let stat = self.state.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
-        // The state stands behind the name of the thread, which is in brackets.
+        // The state follows the name of the thread, which is in parentheses.
         let state =
             stat.as_ref().and_then(|stat| stat.rsplit(')').next()?.trim_start().chars().next());
         matches!(state, Some('R' | 'D'))
     }
 }
 
-/// Fails while a handler that began before computes, and returns when to check again.
+/// Fails while the last handler computes, with the time of the next check.
 pub(crate) fn wait_for(last: Option<&Beginning>, now: Instant) -> Result<(), Option<Instant>> {
     let Some(last) = last else { return Ok(()) };
     match now.saturating_duration_since(last.at) {

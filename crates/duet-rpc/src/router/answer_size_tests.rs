@@ -1,4 +1,4 @@
-//! Tests of the answer sizes.
+//! Tests of the answer size estimate, and of the wait for a computing handler.
 
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ fn p9_a_thread_that_blocks_does_not_compute() {
         let _ = released.recv();
     });
     let there = told.recv().expect("it has begun");
-    // It blocks sooner or later.
+    // The thread blocks soon.
     while there.computes() {
         std::thread::yield_now();
     }
@@ -27,7 +27,7 @@ fn p9_a_thread_that_blocks_does_not_compute() {
 }
 
 #[test]
-fn p9_the_estimate_follows_large_answers_at_once_and_small_ones_slowly() {
+fn p9_estimate_follows_large_answers_immediately_and_small_ones_slowly() {
     let size = AnswerSize::default();
     assert!(!size.is_known());
     for (answer, estimate) in [(10, 10), (800, 800), (0, 700), (900, 900), (899, 899)] {

@@ -1,4 +1,4 @@
-//! Composition: routers in routers, and handlers for methods that have no name here.
+//! Composition of routers: `merge`, `nest`, and fallbacks for unregistered methods.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use duet_rpc_proto::session::LaneOf;
 use super::{Entry, Layers, Router};
 use crate::handler::{Arguments, AtMostOneParams, Handler, IntoFailure, Output, Returns, Writable};
 
-/// The handler of all unknown methods whose names begin with a prefix.
+/// The handler of all unregistered methods whose names begin with a prefix.
 #[derive(Clone)]
 pub(super) struct Fallback {
     prefix: Box<str>,
-    /// It has no name of its own.
+    /// The entry, without a name.
     pub(super) entry: Arc<Entry>,
 }
 
 impl Router {
-    /// Takes in the methods of another router. Each keeps its state and the middleware of its router; the
-    /// middleware of this router applies to them too.
+    /// Adds the methods of another router. They keep the state and the middleware of that router. The middleware of
+    /// this router applies to them, too.
     ///
     /// ```
     /// use duet_rpc::Router;
@@ -31,15 +31,15 @@ impl Router {
     ///
     /// # Panics
     ///
-    /// If both have a method of the same name, or both have a [`fallback`](Router::fallback).
+    /// If both routers have a method with the same name, or both have a [`fallback`](Router::fallback).
     #[must_use]
     #[track_caller]
     pub fn merge(self, other: Router) -> Self {
         let names: HashSet<Box<str>> = other.methods().map(Into::into).collect();
-        self.take_in("", other, move |method| names.contains(method).then_some(method))
+        self.absorb("", other, move |method| names.contains(method).then_some(method))
     }
 
-    /// Takes in the methods of another router, with a prefix before each name. Otherwise the same as
+    /// Adds the methods of another router with a prefix before each name. Otherwise the same as
     /// [`merge`](Router::merge).
     ///
     /// ```
@@ -50,23 +50,23 @@ impl Router {
     /// assert_eq!(router.methods().collect::<Vec<_>>(), ["db/get"]);
     /// ```
     ///
-    /// Handlers, middleware and a fallback of the other router see the whole name, as it was called. Only
-    /// the key of [`ordered_by`](Router::ordered_by) is asked with the name that the other router knows.
+    /// Handlers, middleware and the fallback of the other router see the whole name, with the prefix. Only the key
+    /// function of [`ordered_by`](Router::ordered_by) sees the name without the prefix.
     ///
     /// # Panics
     ///
-    /// If a name, with its prefix, is there already.
+    /// If this router already has a method with the prefixed name.
     #[must_use]
     #[track_caller]
     pub fn nest(self, prefix: &str, other: Router) -> Self {
-        let prefix_of_lanes: Box<str> = prefix.into();
-        self.take_in(prefix, other, move |method| method.strip_prefix(&*prefix_of_lanes))
+        let lane_prefix: Box<str> = prefix.into();
+        self.absorb(prefix, other, move |method| method.strip_prefix(&*lane_prefix))
     }
 
-    /// Takes in another router. `name_inside` gives the name that the other router has for a method.
+    /// Adds another router. `name_inside` returns the name of a method in the other router.
     #[track_caller]
-    #[expect(clippy::panic, reason = "only the source of the application can cause it")]
-    fn take_in(
+    #[expect(clippy::panic, reason = "only a mistake in the application's source causes it")]
+    fn absorb(
         mut self,
         prefix: &str,
         other: Router,
@@ -98,8 +98,8 @@ impl Router {
         self
     }
 
-    /// Serves all methods that are not registered: enough to write a proxy. The handler gets the name as
-    /// [`Method`](crate::Method), and may take raw params.
+    /// Sets the handler of all unregistered methods, for example for a proxy. The handler can take the name as
+    /// [`Method`](crate::Method), and raw params.
     ///
     /// ```
     /// use duet_rpc::{Context, Error, Method, Peer, Router};
@@ -113,12 +113,12 @@ impl Router {
     /// }
     /// ```
     ///
-    /// Such a message costs a copy of its method's name. In a router that is [nested](Router::nest), it
-    /// serves the names that begin with the prefix. A second fallback takes the place of the first.
+    /// Each such message costs a copy of its method's name. The fallback of a [nested](Router::nest) router serves the
+    /// names that begin with the prefix. A second fallback replaces the first.
     ///
     /// # Panics
     ///
-    /// If the handler asks for a [`State`](crate::State) that the router does not have.
+    /// If the handler takes a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
     pub fn fallback<H, S, A, R, O, E>(mut self, handler: H) -> Self
@@ -143,7 +143,8 @@ impl Router {
         self
     }
 
-    /// The entry for a method that is not registered; `None` if it is simply unknown.
+    /// The entry for an unregistered method: a fallback, or the middleware for unknown methods. `None` if there is
+    /// neither.
     #[cold]
     pub(crate) fn find_unregistered(&self, method: &str) -> Option<Arc<Entry>> {
         let routes = &self.routes;
@@ -163,14 +164,14 @@ impl super::Routes {
         entry.index = self.take_index();
         entry.set_layers(&self.layers);
         self.fallbacks.push(Fallback { prefix: prefix.into(), entry: Arc::new(entry) });
-        // The longest prefix that fits is the first.
+        // The longest prefix comes first, so the first match is the most specific.
         self.fallbacks.sort_by_key(|fallback| std::cmp::Reverse(fallback.prefix.len()));
         true
     }
 }
 
 impl Entry {
-    /// The entry under a new name in another router, inside the middleware of the one that it comes from.
+    /// The entry under a new name in another router. It keeps the middleware of its own router.
     fn moved(&self, name: &str, layers: &Layers) -> Entry {
         Entry { name: name.into(), inside: layers.around(&self.inside), ..self.clone() }
     }

@@ -5,11 +5,11 @@
 //!                 └─────────────────▶ ended: refused
 //! ```
 //!
-//! Every message that arrived ends exactly once, even if its connection is gone. A handler that is ready
-//! immediately passes without an allocation.
+//! Every message that arrived ends exactly once, even if its connection is gone. For a handler that is ready
+//! immediately, the hooks allocate nothing.
 //!
-//! A message passes inside the panic guard of its handler's start, because a layer with a guard of its own
-//! around each handler would cost several times as much as most observers do.
+//! The hooks run inside the panic guard of the handler's start. A separate panic guard around each handler would
+//! cost several times as much as most observers.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -20,18 +20,18 @@ use std::time::Instant;
 use duet_rpc_proto::message::{Code, Id, IdRef, Params};
 
 use super::Router;
-use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, tell};
+use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, notify};
 use crate::context::Flag;
 use crate::error::Failure;
 use crate::handler::{Answer, Answered, Host, IntoFailure, Outcome, Route, Slot, Started, Waiting};
 use crate::panic_guard;
 
 /// A function that may refuse a message.
-pub(super) type Guard = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
+pub(super) type GuardFn = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
 
 impl Router {
-    /// Lets a function decide on each message whether it may go on to its handler. Its failure is the answer;
-    /// a guard that panics refuses with an internal error (-32603).
+    /// Adds a guard: a function that lets each message pass to its handler, or refuses it. The failure of the guard
+    /// is the answer. A guard that panics refuses with an internal error (-32603).
     ///
     /// ```
     /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,12 +48,12 @@ impl Router {
     /// });
     /// ```
     ///
-    /// Guards run in the order in which they were added, those of an outer router first, on the thread that
-    /// reads and writes, when the message's turn has come. They apply to everything in this router, registered
-    /// before or after, even to unknown methods. A guard costs no allocation.
+    /// Guards run in the order in which they were added, the guards of an outer router first. They run when the
+    /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
+    /// registered before or after, and to unknown methods. A guard costs no allocation.
     ///
-    /// The error is anything that converts into a [`Failure`], such as an enum with
-    /// [`#[derive(RpcError)]`](derive@crate::RpcError). A closure that uses `?`, or never fails, writes its type:
+    /// The error may be any type that converts into a [`Failure`], such as an enum with
+    /// [`#[derive(RpcError)]`](derive@crate::RpcError). A closure that uses `?` or never fails needs a return type:
     /// `|message| -> Result<(), Failure> { … }`.
     #[must_use]
     pub fn guard<F, E, M>(mut self, guard: F) -> Self
@@ -67,29 +67,30 @@ impl Router {
     }
 }
 
-/// The observers and guards of a handler, each joined into one: most have no more, and need no list.
+/// The observers and guards of a handler. All observers are joined into one, and all guards into one, because most
+/// handlers have at most one of each.
 pub(crate) struct Hooks {
     observer: Option<Arc<dyn Observer>>,
-    guard: Option<Arc<Guard>>,
+    guard: Option<Arc<GuardFn>>,
 }
 
 impl Hooks {
-    /// `None` if there is nothing to pass.
-    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<Guard>]) -> Option<Self> {
-        let all = |first: Arc<Guard>, second: Arc<Guard>| -> Arc<Guard> {
+    /// Joins observers and guards; `None` if there are none.
+    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<GuardFn>]) -> Option<Self> {
+        let all = |first: Arc<GuardFn>, second: Arc<GuardFn>| -> Arc<GuardFn> {
             Arc::new(move |message| first(message).and_then(|()| second(message)))
         };
         let hooks = Hooks { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
         (hooks.observer.is_some() || hooks.guard.is_some()).then_some(hooks)
     }
 
-    /// Begins the run of a message.
+    /// Starts the hooks for one message.
     #[inline]
     pub(crate) fn begin(&self) -> HookRun<'_> {
-        HookRun { hooks: self, step: Cell::new(Step::New) }
+        HookRun { hooks: self, step: Cell::new(HookStep::New) }
     }
 
-    /// Tells the observers of the end of a handler that waits, when it comes.
+    /// Wraps a pending handler, so that the observers learn of its end.
     pub(crate) fn watch(
         &self,
         handler: Waiting,
@@ -99,7 +100,7 @@ impl Hooks {
         flag: impl FnOnce() -> Arc<Flag>,
     ) -> Waiting {
         let Some(observer) = &self.observer else { return handler };
-        Box::pin(Watched {
+        Box::pin(ObservedHandler {
             observer: Arc::clone(observer),
             method: Arc::clone(method),
             id,
@@ -111,49 +112,49 @@ impl Hooks {
     }
 }
 
-/// The hooks of one message, and how far they have run.
+/// The hooks of one message, and their progress.
 pub(crate) struct HookRun<'g> {
     hooks: &'g Hooks,
-    step: Cell<Step>,
+    step: Cell<HookStep>,
 }
 
 #[derive(Clone, Copy)]
-enum Step {
+enum HookStep {
     New,
-    /// The observer is told, unless it has panicked.
+    /// The observer was called. It may have panicked.
     Observed,
-    /// The guard is asked, and has not agreed yet.
+    /// The guard was called, and has not returned yet.
     Asking,
     Passed,
 }
 
 impl HookRun<'_> {
-    /// Tells the observers, and asks the guards. It may panic where they do, so it is called inside the panic
-    /// guard of the handler.
+    /// Calls the observers, then the guards. They may panic, so the caller runs this inside the panic guard of the
+    /// handler.
     #[inline]
     pub(crate) fn pass(&self, params: &Params<'_>, host: &dyn Host) -> Result<(), Failure> {
         let arrival = Arrival { params, host };
-        if let (Step::New, Some(observer)) =
-            (self.step.replace(Step::Observed), &self.hooks.observer)
+        if let (HookStep::New, Some(observer)) =
+            (self.step.replace(HookStep::Observed), &self.hooks.observer)
         {
             observer.arrived(&arrival);
         }
-        self.step.set(Step::Asking);
+        self.step.set(HookStep::Asking);
         if let Some(guard) = &self.hooks.guard {
             guard(&arrival)?;
         }
-        self.step.set(Step::Passed);
+        self.step.set(HookStep::Passed);
         Ok(())
     }
 
-    /// Returns `true` if the observer has panicked. That is ignored, and the message goes on from there. A guard
-    /// that panics refuses.
+    /// Returns `true` if the panic came from the observer. Then the message continues from that step. If the guard
+    /// panicked, the message is refused.
     pub(crate) fn can_go_on(&self) -> bool {
-        matches!(self.step.get(), Step::Observed)
+        matches!(self.step.get(), HookStep::Observed)
     }
 
-    /// Tells the observers how a message ended whose handler did not wait. The clock has the time at which it
-    /// began, and takes the time at which it ended if an observer asks for it.
+    /// Reports the end of a message whose handler was ready immediately. `clock` has the start time. If an observer
+    /// asks for the duration, `clock` receives the end time.
     #[inline]
     pub(crate) fn end(
         &self,
@@ -163,7 +164,7 @@ impl HookRun<'_> {
         clock: &mut Instant,
     ) {
         let Some(observer) = &self.hooks.observer else { return };
-        let is_refused = !matches!(self.step.get(), Step::Passed);
+        let is_refused = !matches!(self.step.get(), HookStep::Passed);
         let end = match answered {
             Answered::Result => End::Result,
             Answered::Error(code) if is_refused => End::Refused(code.0),
@@ -172,12 +173,12 @@ impl HookRun<'_> {
             Answered::Panic => End::Panic,
         };
         let ended = Ended { method, id, end, stopwatch: Stopwatch::new(*clock) };
-        tell(&**observer, |observer| observer.ended(&ended));
+        notify(&**observer, |observer| observer.ended(&ended));
         *clock = ended.stopwatch.ended().unwrap_or(*clock);
     }
 }
 
-/// The end that a failure is.
+/// Converts a failure into the end of a message.
 fn end_of(failure: &Failure) -> End {
     match failure.is_panic() {
         true => End::Panic,
@@ -185,19 +186,19 @@ fn end_of(failure: &Failure) -> End {
     }
 }
 
-/// A handler that waits, and whose end is told when it is dropped, in whatever way it has ended.
-struct Watched {
+/// A pending handler. Its drop reports the end to the observers, whether it completed or not.
+struct ObservedHandler {
     observer: Arc<dyn Observer>,
     method: Arc<str>,
     id: Option<Id>,
     begun: Instant,
-    /// `None` once it is dropped.
+    /// `None` once the handler is dropped.
     handler: Option<Waiting>,
     end: Option<End>,
     flag: Arc<Flag>,
 }
 
-impl Future for Watched {
+impl Future for ObservedHandler {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Outcome> {
@@ -210,9 +211,9 @@ impl Future for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for ObservedHandler {
     fn drop(&mut self) {
-        // Its own destructors run before it counts as ended.
+        // The handler's destructors run before its end is reported.
         self.handler = None;
         let end = self.end.unwrap_or(match self.flag.initialized() {
             true => End::Cancelled,
@@ -221,7 +222,7 @@ impl Drop for Watched {
         let id = self.id.as_ref().map(IdRef::from);
         let stopwatch = Stopwatch::new(self.begun);
         let ended = Ended { method: &self.method, id, end, stopwatch };
-        tell(&*self.observer, |observer| observer.ended(&ended));
+        notify(&*self.observer, |observer| observer.ended(&ended));
     }
 }
 

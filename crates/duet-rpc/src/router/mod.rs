@@ -1,12 +1,12 @@
-//! Router: the handler of each method.
+//! Router: maps method names to handlers, and adds middleware.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `compose` | `merge`, `nest`, `fallback` |
 //! | `hooks`, `observer` | guards and observers |
-//! | `wrap`, `tower` | wrappers, and layers of the `tower` crate as wrappers |
+//! | `wrap`, `tower` | wrappers, and `tower` layers as wrappers |
 //! | `one_shot` | `handle`: one message without a connection |
-//! | `method_table`, `pace`, `answer_size` | facts about a method |
+//! | `pace`, `answer_size` | speed and answer size of a method |
 
 mod answer_size;
 mod compose;
@@ -38,21 +38,21 @@ pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
-use self::hooks::{Guard, Unknown};
+use self::hooks::{GuardFn, Unknown};
 pub(crate) use self::hooks::{HookRun, Hooks};
 pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
 pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]
 pub use self::tower::{HandlerError, HandlerService};
-use self::wrap::Wrapper;
+use self::wrap::WrapFn;
 pub(crate) use self::wrap::to_params;
 pub use self::wrap::{Next, Request};
 
-/// The methods that a peer serves. It is cheap to clone, and many connections can share one.
+/// The methods that a peer serves. Cloning is cheap, and many connections can share one router.
 ///
-/// A method is called by requests and by notifications alike; the result for a notification is
-/// dropped. See [`Handler`] for what can be registered.
+/// Requests and notifications both call a method. The library drops the result for a notification. See
+/// [`Handler`] for the functions that can be registered.
 ///
 /// ```
 /// use duet_rpc::{Context, Router, State};
@@ -81,10 +81,10 @@ pub use self::wrap::{Next, Request};
 /// | [`guard`](Router::guard) | each message before its handler | authentication, rate limits, maintenance |
 /// | [`wrap`](Router::wrap) | params and result | deadlines, retries, changes |
 ///
-/// A message passes all observers, then all guards, then all wrappers. Middleware applies to everything in
-/// its router, registered before or after it, and to routers that are [merged](Router::merge) or
-/// [nested](Router::nest) into it. These keep their own middleware, inside of that of the outer router. None
-/// of it can change the order of messages, keep a cancellation from a handler, or answer twice.
+/// A message passes all observers, then all guards, then all wrappers. Middleware applies to every method of its
+/// router, registered before or after it, and to routers that are [merged](Router::merge) or
+/// [nested](Router::nest) into it. An inner router keeps its own middleware, inside the middleware of the outer
+/// router. Middleware cannot change the order of messages, keep a cancellation from a handler, or answer twice.
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<Routes>,
@@ -92,11 +92,11 @@ pub struct Router {
 
 #[derive(Clone, Default)]
 struct Routes {
-    /// A remote looks names up, but cannot add any, so it cannot make them collide. A hasher that is proof
-    /// against that would cost more than the rest of the look-up.
+    /// A fast hasher without protection against collisions is enough, because a remote cannot add names. A
+    /// protected hasher would cost more than the rest of the look-up.
     by_name: HashMap<Box<str>, Arc<Entry>, FxBuildHasher>,
     fallbacks: Vec<Fallback>,
-    /// Answers unknown methods, if they have hooks.
+    /// The entry for unknown methods, if the router has middleware.
     unknown: Option<Arc<Entry>>,
     lane_of: Option<LaneOf>,
     state: Option<Arc<dyn Any + Send + Sync>>,
@@ -109,12 +109,12 @@ struct Routes {
 #[derive(Clone, Default)]
 struct Layers {
     observers: Vec<Arc<dyn Observer>>,
-    guards: Vec<Arc<Guard>>,
-    wrappers: Vec<Arc<Wrapper>>,
+    guards: Vec<Arc<GuardFn>>,
+    wrappers: Vec<Arc<WrapFn>>,
 }
 
 impl Layers {
-    /// These, with others inside.
+    /// These layers around the layers of an inner router.
     fn around(&self, inside: &Layers) -> Layers {
         let mut all = self.clone();
         all.observers.extend_from_slice(&inside.observers);
@@ -136,22 +136,22 @@ impl Layers {
     }
 }
 
-/// A method, and what is known of it.
+/// A method: its handler, its middleware, and its measured pace and answer size.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<str>,
-    /// Tells it from the others of its router: a number from 0 on.
+    /// The number of the entry in its router, from 0.
     pub(crate) index: usize,
     /// The observers and guards before the handler.
     pub(crate) hooks: Option<Arc<Hooks>>,
     /// The handler inside all wrappers.
     pub(crate) route: Arc<dyn Route>,
-    /// `true` if its arrival closes the connection.
+    /// `true` if the arrival of the message closes the connection.
     pub(crate) closes: bool,
     pub(crate) pace: Arc<Pace>,
-    /// The size of its answers.
+    /// The measured size of its answers.
     pub(crate) answer_size: Arc<AnswerSize>,
-    /// The handler alone; `None` for unknown methods.
+    /// The handler without wrappers; `None` for unknown methods.
     core: Option<Arc<dyn Inner>>,
     /// The middleware of routers that were merged or nested.
     inside: Layers,
@@ -172,7 +172,7 @@ impl Entry {
         }
     }
 
-    /// Puts the handler into this middleware and that of inner routers.
+    /// Wraps the handler in this middleware, around the middleware of inner routers.
     fn set_layers(&mut self, layers: &Layers) {
         if let Some(core) = &self.core {
             let layers = layers.around(&self.inside);
@@ -196,7 +196,7 @@ impl Routes {
         self.by_name.insert((&*entry.name).into(), Arc::new(entry));
     }
 
-    /// Changes the middleware, of everything that is registered already too.
+    /// Changes the middleware, and applies it to all registered methods.
     fn change_layers(&mut self, change: impl FnOnce(&mut Layers)) {
         change(&mut self.layers);
         let Routes { by_name, fallbacks, layers, .. } = self;
@@ -224,12 +224,12 @@ impl Routes {
 }
 
 impl Router {
-    /// No methods yet.
+    /// A router without methods.
     pub fn new() -> Self {
         Router::default()
     }
 
-    /// No methods yet, and a state: handlers that are registered from here on can ask for it as a
+    /// A router without methods, and with a state. Its handlers can take the state as an argument of type
     /// [`State`](crate::State).
     ///
     /// ```
@@ -241,18 +241,18 @@ impl Router {
     ///     .method("name", async |app: State<App>| app.name);
     /// ```
     ///
-    /// Different states come together with [`merge`](Router::merge): each handler keeps the state that it was
-    /// registered with.
+    /// To use several states, [`merge`](Router::merge) routers: each handler keeps the state of the router in which
+    /// it was registered.
     pub fn with_state<S: Send + Sync + 'static>(state: S) -> Self {
         let routes = Routes { state: Some(Arc::new(state)), ..Routes::default() };
         Router { routes: Arc::new(routes) }
     }
 
-    /// Serves a method. A second handler of the same name takes the place of the first.
+    /// Registers the handler of a method. A second handler with the same name replaces the first.
     ///
     /// # Panics
     ///
-    /// If the handler asks for a [`State`](crate::State) that the router does not have.
+    /// If the handler takes a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
     pub fn method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
@@ -274,13 +274,13 @@ impl Router {
         self.insert(entry)
     }
 
-    /// Serves a method whose arrival closes the connection gracefully, and so ends a server on stdio.
-    /// The time for that counts from the arrival of the message, even if others have to be finished
-    /// before it. What comes after it is not begun. The connection closes even if a guard refuses the message.
+    /// Registers a method whose arrival closes the connection gracefully. A server on stdio then exits.
     ///
-    /// Register the method that ends the process in your protocol. For a language server that is
-    /// `exit`; its `shutdown` is a plain method, because the client expects the server to live on until
-    /// `exit` comes:
+    /// The drain timeout counts from the arrival of the message, even if earlier messages must finish first.
+    /// Messages after it are not handled. The connection closes even if a guard refuses the message.
+    ///
+    /// Register the method that ends the process in your protocol. For a language server that is `exit`; its
+    /// `shutdown` is a plain method, because the client expects the server to run until `exit` arrives:
     ///
     /// ```
     /// use duet_rpc::Router;
@@ -291,7 +291,7 @@ impl Router {
     ///
     /// # Panics
     ///
-    /// If the handler asks for a [`State`](crate::State) that the router does not have.
+    /// If the handler takes a [`State`](crate::State) that the router does not have.
     #[must_use]
     #[track_caller]
     pub fn shutdown_method<H, S, A, R, O, E>(self, name: &str, handler: H) -> Self
@@ -320,7 +320,7 @@ impl Router {
 
     /// Binds a handler to the state of this router.
     #[track_caller]
-    #[expect(clippy::panic, reason = "only the source of the application can cause it")]
+    #[expect(clippy::panic, reason = "only a mistake in the application's source causes it")]
     fn bind<H, S, A, R, O, E>(&self, name: &str, handler: H) -> Entry
     where
         H: Handler<S, Arguments: Arguments<A>>,
@@ -334,8 +334,9 @@ impl Router {
         }
     }
 
-    /// Keeps messages of the same key in order, where the profile's order is
-    /// [`ByKey`](duet_rpc_proto::policy::Order::ByKey). Those without a key run side by side.
+    /// Sets the function that returns the key of a message, for profiles with the order
+    /// [`ByKey`](duet_rpc_proto::policy::Order::ByKey). Messages with the same key run in order. Messages without a
+    /// key run concurrently.
     ///
     /// ```
     /// use duet_rpc::Router;
@@ -353,8 +354,8 @@ impl Router {
         mut self,
         key: impl Fn(&str, &Params<'_>) -> Option<K> + Send + Sync + 'static,
     ) -> Self {
-        // Two keys of the same hash share a lane: they are kept in order without need, and
-        // nothing worse.
+        // Two keys with the same hash share a lane. Their messages then run in order without need, which does no
+        // harm.
         let lane_of = move |method: &str, params: &Params<'_>| {
             let lane = panic_guard::catch(|| {
                 let mut hasher = DefaultHasher::new();
@@ -367,7 +368,7 @@ impl Router {
         self
     }
 
-    /// The names of the methods, in no order.
+    /// The names of the methods, in no particular order.
     pub fn methods(&self) -> impl Iterator<Item = &str> {
         self.routes.by_name.keys().map(|name| &**name)
     }

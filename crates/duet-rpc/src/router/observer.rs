@@ -1,4 +1,4 @@
-//! Observers: told when messages begin and end, and when messages of ours are sent and answered.
+//! Observers: report the start and end of received messages and of sent calls.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::panic_guard;
 use crate::peer::Peer;
 use crate::remote::Identity;
 
-/// A message that has arrived, as guards and observers see it.
+/// A received message before its handler runs, as guards and observers see it.
 pub struct Arrival<'a> {
     pub(super) params: &'a Params<'a>,
     pub(super) host: &'a dyn Host,
 }
 
 impl Arrival<'_> {
-    /// The method that is called.
+    /// The called method.
     pub fn method(&self) -> &str {
         self.host.method()
     }
 
-    /// The params, not read yet.
+    /// The params, not deserialised yet.
     pub fn params(&self) -> &Params<'_> {
         self.params
     }
@@ -36,12 +36,12 @@ impl Arrival<'_> {
         self.host.id().map(IdRef::to_id)
     }
 
-    /// Returns `true` for a request, which is answered, and `false` for a notification.
+    /// Returns `true` for a request, and `false` for a notification.
     pub fn is_request(&self) -> bool {
         self.host.id().is_some()
     }
 
-    /// The identity that the sender of this message has proved; see [`Peer::identity`].
+    /// The authenticated identity of the sender; see [`Peer::identity`].
     ///
     /// ```
     /// use duet_rpc::{Failure, Router};
@@ -60,8 +60,7 @@ impl Arrival<'_> {
         self.host.remote_addr()
     }
 
-    /// The connection that the message came on, with the values that handlers
-    /// [keep](Peer::extension) there.
+    /// The connection on which the message arrived, with its [extensions](Peer::extension).
     pub fn peer(&self) -> Peer {
         self.host.peer()
     }
@@ -73,31 +72,31 @@ impl fmt::Debug for Arrival<'_> {
     }
 }
 
-/// The end of a message that was handled, or of a call of ours.
+/// The outcome of a received message, or of a call that this peer sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum End {
-    /// The handler, or the remote that we called, returned a result.
+    /// The handler returned a result, or the remote answered the call with a result.
     Result,
-    /// The handler failed, or could not be called, or the remote that we called answered with an error: the code
-    /// of the error.
+    /// The handler failed or could not be called, or the remote answered the call with an error. The number is the
+    /// code of the error.
     Failure(i64),
     /// The handler panicked.
     Panic,
-    /// The request was cancelled, and its handler dropped; or our caller dropped the call.
+    /// The request was cancelled and its handler dropped, or the caller dropped the call.
     Cancelled,
-    /// A guard refused the message: the code of the error.
+    /// A guard refused the message. The number is the code of the error.
     Refused(i64),
-    /// The handler was dropped because its connection or its runtime ended, or because there was no room for
-    /// its answer; or the connection of our call ended before the answer came.
+    /// The handler was dropped because its connection or runtime ended, or because its answer did not fit into the
+    /// send queue. For a call: its connection ended before the answer came.
     Dropped,
-    /// No answer to our call came in time.
+    /// No answer to the call came in time.
     Timeout,
-    /// The transport could not bring the answer to our call, or the answer is not valid.
+    /// The transport could not deliver the answer to the call, or the answer is invalid.
     Unusable,
 }
 
-/// A message whose handling has ended, or a call of ours that has ended.
+/// A received message, or a sent call, that has ended.
 #[derive(Debug)]
 pub struct Ended<'a> {
     pub(super) method: &'a str,
@@ -107,30 +106,33 @@ pub struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// The method that was called, here or at the remote.
+    /// The called method.
     pub fn method(&self) -> &str {
         self.method
     }
 
-    /// The id of the request or of our call; `None` for a notification.
+    /// The id of the request or call; `None` for a notification.
     pub fn id(&self) -> Option<Id> {
         self.id.map(IdRef::to_id)
     }
 
-    /// The kind of its end.
+    /// The outcome.
     pub fn end(&self) -> End {
         self.end
     }
 
-    /// The time since its turn came, before its guards; for a call of ours since it was sent. The clock is read only if an observer asks: of messages
-    /// that arrived together, the first counts from their arrival, and the next from the end of the last one
-    /// before it whose time an observer has asked for.
+    /// The duration. For a received message it counts from the message's turn, before its guards. For a call it
+    /// counts from the sending.
+    ///
+    /// The clock is read only if an observer calls this method. Of messages that arrived together, the first counts
+    /// from their arrival. A later one counts from the end of the last message before it for which an observer
+    /// called this method.
     pub fn took(&self) -> Duration {
         self.stopwatch.took()
     }
 }
 
-/// A call or a notification of ours that was sent.
+/// A call or a notification that this peer sent.
 #[derive(Debug)]
 pub struct SentMessage<'a> {
     pub(super) method: &'a str,
@@ -149,24 +151,24 @@ impl SentMessage<'_> {
     }
 }
 
-/// The observers of the messages that a peer sends, as one.
+/// The observers of the messages that a peer sends, joined into one.
 pub(crate) struct SendObserver(Arc<dyn Observer>);
 
 impl SendObserver {
-    /// Tells of a call, or of a notification, which has no id.
+    /// Reports a sent call, or a notification, which has no id.
     pub(crate) fn sent(&self, method: &str, id: Option<&Id>) {
         let sent = SentMessage { method, id };
-        tell(&*self.0, |observer| observer.sent(&sent));
+        notify(&*self.0, |observer| observer.sent(&sent));
     }
 
-    /// Watches a call, to tell of its end.
+    /// Watches a call, to report its end.
     pub(crate) fn watch(&self, method: &str, id: &Id, begun: Instant) -> CallWatch {
         let (observer, method) = (Some(Arc::clone(&self.0)), method.into());
         CallWatch { observer, method, id: id.clone(), begun, end: End::Dropped }
     }
 }
 
-/// Tells of the end of a call when it is dropped. A call that nobody ends has lost its connection.
+/// Reports the end of a call when it is dropped. A call without an explicit end lost its connection.
 pub(crate) struct CallWatch {
     observer: Option<Arc<dyn Observer>>,
     method: Box<str>,
@@ -180,7 +182,7 @@ impl CallWatch {
         self.end = end;
     }
 
-    /// Tells nobody, because the call was never sent.
+    /// Reports nothing, because the call was never sent.
     pub(crate) fn forget(mut self) {
         self.observer = None;
     }
@@ -191,11 +193,11 @@ impl Drop for CallWatch {
         let Some(observer) = &self.observer else { return };
         let (method, id, end) = (&*self.method, Some(IdRef::from(&self.id)), self.end);
         let ended = Ended { method, id, end, stopwatch: Stopwatch::new(self.begun) };
-        tell(&**observer, |observer| observer.answered(&ended));
+        notify(&**observer, |observer| observer.answered(&ended));
     }
 }
 
-/// A time that is read once, by whoever asks first: a clock costs as much as a whole observer.
+/// The duration of a message. Only the first request reads the clock, because that costs as much as an observer.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     begun: Instant,
@@ -207,7 +209,7 @@ impl Stopwatch {
         Stopwatch { begun, ended: Cell::new(None) }
     }
 
-    /// The time of the end, if somebody has asked for it.
+    /// The end time, if an observer has asked for the duration.
     pub(super) fn ended(&self) -> Option<Instant> {
         self.ended.get()
     }
@@ -219,75 +221,75 @@ impl Stopwatch {
     }
 }
 
-/// The time, by tokio's clock, which tests can stop.
+/// The current time of tokio's clock, which tests can pause.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// Observes messages: for metrics and audit. See [`Router::observe`].
+/// Observes messages, for metrics and audit logs. See [`Router::observe`].
 ///
-/// The methods run on the thread that reads and writes, or where the handler ran, so they should return
-/// quickly. A panic in them is ignored.
+/// The methods run on the thread that reads and writes, or on the thread of the handler, so they should return
+/// quickly. The library ignores panics in them.
 pub trait Observer: Send + Sync + 'static {
-    /// A message is about to pass the guards and to be handled.
+    /// Called before a message passes the guards.
     fn arrived(&self, message: &Arrival<'_>) {
         let _ = message;
     }
 
-    /// The handling of a message has ended; called exactly once for each that arrived.
+    /// Called when a message has ended, exactly once for each message that arrived.
     fn ended(&self, message: &Ended<'_>) {
         let _ = message;
     }
 
-    /// A call or a notification of ours was sent. A call may still wait for room in the connection.
+    /// Called when this peer sends a call or a notification. A call may still wait in the send queue.
     fn sent(&self, message: &SentMessage<'_>) {
         let _ = message;
     }
 
-    /// A call of ours has ended; called exactly once for each that was sent.
+    /// Called when a sent call has ended, exactly once for each call.
     fn answered(&self, call: &Ended<'_>) {
         let _ = call;
     }
 }
 
-/// Two observers as one. If the first panics, the second is told all the same.
+/// Two observers joined into one. If the first panics, the second is still called.
 struct Both(Arc<dyn Observer>, Arc<dyn Observer>);
 
 impl Observer for Both {
     fn arrived(&self, message: &Arrival<'_>) {
-        tell(&*self.0, |first| first.arrived(message));
+        notify(&*self.0, |first| first.arrived(message));
         self.1.arrived(message);
     }
 
     fn ended(&self, message: &Ended<'_>) {
-        tell(&*self.0, |first| first.ended(message));
+        notify(&*self.0, |first| first.ended(message));
         self.1.ended(message);
     }
 
     fn sent(&self, message: &SentMessage<'_>) {
-        tell(&*self.0, |first| first.sent(message));
+        notify(&*self.0, |first| first.sent(message));
         self.1.sent(message);
     }
 
     fn answered(&self, call: &Ended<'_>) {
-        tell(&*self.0, |first| first.answered(call));
+        notify(&*self.0, |first| first.answered(call));
         self.1.answered(call);
     }
 }
 
-/// All observers as one.
+/// Joins all observers into one.
 pub(super) fn join(observers: &[Arc<dyn Observer>]) -> Option<Arc<dyn Observer>> {
     observers.iter().cloned().reduce(|first, second| Arc::new(Both(first, second)))
 }
 
-/// Calls a method of an observer. A panic in it is ignored.
+/// Calls a method of an observer, and ignores a panic.
 #[inline]
-pub(super) fn tell(observer: &dyn Observer, told: impl FnOnce(&dyn Observer)) {
-    let _ = panic_guard::catch(|| told(observer));
+pub(super) fn notify(observer: &dyn Observer, call: impl FnOnce(&dyn Observer)) {
+    let _ = panic_guard::catch(|| call(observer));
 }
 
 impl Router {
-    /// Tells an observer of each message that arrives, and how it ended.
+    /// Adds an observer, which sees the arrival and the end of each message.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -307,11 +309,14 @@ impl Router {
     /// let router = Router::new().method("add", async |(a, b): (i64, i64)| a + b).observe(Failures::default());
     /// ```
     ///
-    /// It applies to everything in this router, registered before or after, even to unknown methods. Messages
-    /// that never begin are not observed: those that are refused because the connection is busy, and those
-    /// that are cancelled while they wait. The observers of a peer's own router, and not those of routers that
-    /// were merged or nested into it, see the calls and notifications that the peer sends, too. A handler that is ready immediately costs no allocation for it, one
-    /// that waits costs two.
+    /// It observes every method of this router, registered before or after, and unknown methods. It does not see
+    /// messages that never begin: those refused because the connection is busy, and those cancelled while they
+    /// wait.
+    ///
+    /// It also sees the calls and notifications that the peer sends, if it belongs to the peer's own router.
+    /// Observers of merged and nested routers do not see them.
+    ///
+    /// Observers cost no allocation for a handler that is ready immediately, and two for any other handler.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer) -> Self {
         let observer = Arc::new(observer);

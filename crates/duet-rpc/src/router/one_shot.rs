@@ -1,4 +1,4 @@
-//! One message without a connection: an exchange whose transport is a buffer.
+//! `Router::handle`: handles one message without a connection, with a buffer as the transport.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,12 @@ use crate::sync::lock;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 impl Router {
-    /// Handles one message, or one batch, without a connection: for tests, and for servers that bring their
-    /// own transport. Returns the answer; `None` if there is none, as for a notification.
+    /// Handles one message or one batch without a connection, for tests and for servers with their own transport.
+    /// Returns the answer; `None` if there is none, as for a notification.
     ///
-    /// Limits and answers are those of a connection with [`Profile::agent`];
-    /// [`handle_with`](Router::handle_with) takes another profile. Handlers cannot call back. Dropping the
-    /// future cancels the message.
+    /// Limits and answers are the same as on a connection with [`Profile::agent`].
+    /// [`handle_with`](Router::handle_with) takes another profile. Handlers cannot call back. Dropping the future
+    /// cancels the message.
     ///
     /// ```
     /// use duet_rpc::Router;
@@ -37,8 +37,7 @@ impl Router {
         self.handle_with(&Profile::agent(), message).await
     }
 
-    /// Handles one message, or one batch, with the limits and choices of a profile. See
-    /// [`handle`](Router::handle).
+    /// Handles one message or one batch with the settings of a profile. See [`handle`](Router::handle).
     pub async fn handle_with(
         &self,
         profile: &Profile,
@@ -59,11 +58,11 @@ impl Router {
     }
 }
 
-/// Gives one message, and takes its answer.
+/// A transport that delivers one message and keeps its answer.
 struct OneShot {
     message: Option<Vec<u8>>,
     answer: Arc<Mutex<Option<Vec<u8>>>>,
-    /// `true` once the message is answered, or will never be.
+    /// `true` once the message is answered, or needs no answer.
     is_over: bool,
     receiver: Option<Waker>,
 }
@@ -82,7 +81,7 @@ impl Transport for OneShot {
             inbox.push(&message)?;
             return Poll::Ready(Ok(Received::Data));
         }
-        // The end comes only now: a connection whose input has ended gives its handlers little time.
+        // EOF comes only after the answer, because a connection gives its handlers little time after EOF.
         if self.is_over {
             return Poll::Ready(Ok(Received::Eof));
         }

@@ -1,4 +1,4 @@
-//! The pace of a method: whether its handler may run inline, on the thread that reads and writes.
+//! Pace of a method: decides if its handler may run inline, on the thread that reads and writes.
 //!
 //! ```text
 //!            poll under 250 µs                poll under 250 µs, 64 times in a row
@@ -8,9 +8,9 @@
 //!    └───────────────────────────┴──────────────────────────────────▶ Slow
 //! ```
 //!
-//! `Quick` runs inline. `New` and `Slow` run on the worker pool, if there is one. Coming back from
-//! `Slow` takes more than one quick poll because a handler may block for some params only, and each
-//! time it blocks inline it stops the whole connection.
+//! `Quick` runs inline. `New` and `Slow` run on the worker pool, if there is one. Returning from `Slow` takes many
+//! quick polls, because a handler may block for some params only, and a handler that blocks inline stops the whole
+//! connection.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// A poll that takes longer than this is slow.
 pub(crate) const QUICK_POLL: Duration = Duration::from_micros(250);
 
-/// The pace of one method. All connections of a router share it, so it is one atomic number: how many
-/// quick polls the method still needs before it may run inline, or one of the states above that.
+/// The pace of one method. All connections of a router share it, so it is one atomic number: the number of quick
+/// polls that the method needs before it may run inline, or a constant above that.
 pub(crate) struct Pace(AtomicU8);
 
 const QUICK: u8 = 0;
@@ -33,19 +33,19 @@ impl Pace {
         Pace(AtomicU8::new(NEW))
     }
 
-    /// Fixed by the application, see [`quick`](crate::quick).
+    /// A pace that the application fixed with [`quick`](crate::quick).
     pub(crate) const fn always_quick() -> Self {
         Pace(AtomicU8::new(ALWAYS_QUICK))
     }
 
-    /// Fixed by the application, see [`blocking`](crate::blocking).
+    /// A pace that the application fixed with [`blocking`](crate::blocking).
     pub(crate) const fn always_slow() -> Self {
         Pace(AtomicU8::new(ALWAYS_SLOW))
     }
 
     #[inline]
     fn get(&self) -> u8 {
-        // Nothing else is published with the pace, and a lost update costs one more quick poll.
+        // Relaxed is enough: no other data depends on the pace, and a lost update costs one more quick poll.
         self.0.load(Ordering::Relaxed)
     }
 
@@ -55,7 +55,7 @@ impl Pace {
         matches!(self.get(), QUICK | ALWAYS_QUICK)
     }
 
-    /// Returns `true` if the handler is known to hold its thread.
+    /// Returns `true` if the handler is known to block its thread.
     pub(crate) fn is_slow(&self) -> bool {
         matches!(self.get(), 1..=SLOW | ALWAYS_SLOW)
     }
@@ -66,13 +66,13 @@ impl Pace {
         !matches!(self.get(), ALWAYS_QUICK | ALWAYS_SLOW)
     }
 
-    /// Claims the first run of the method: `true` for one caller only. Until that run has shown its
-    /// pace, one quick poll is enough.
+    /// Claims the first run of the method; returns `true` for one caller only. After that run, one quick poll makes
+    /// the method quick.
     pub(crate) fn claim_trial(&self) -> bool {
         self.0.compare_exchange(NEW, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes in how long a poll took.
+    /// Records the duration of a poll.
     pub(crate) fn record(&self, took: Duration) {
         let before = self.get();
         let after = match (before, took < QUICK_POLL) {

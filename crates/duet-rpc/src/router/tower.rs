@@ -1,4 +1,4 @@
-//! Layers of the `tower` crates as wrappers.
+//! `Router::layer`: layers of the `tower` crates as wrappers.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,12 +13,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Request, Router};
-use crate::error::Failure;
+use crate::error::{BoxError, Failure};
 use crate::sync::lock;
 
-type BoxError = Box<dyn StdError + Send + Sync>;
-
-/// The handler inside a layer of the `tower` crates, as a service that is always ready. See [`Router::layer`].
+/// The handler inside a `tower` layer: a service that is always ready. See [`Router::layer`].
 #[derive(Clone, Debug)]
 pub struct HandlerService(());
 
@@ -36,7 +34,7 @@ impl Service<Request> for HandlerService {
             match request.next.take() {
                 Some(next) => next.run(request).await.map_err(HandlerError),
                 None => {
-                    let cause = "a request reached a layer that it did not come from";
+                    let cause = "a tower layer called its service with a request of another layer";
                     Err(HandlerError(Failure::internal(cause)))
                 }
             }
@@ -44,12 +42,12 @@ impl Service<Request> for HandlerService {
     }
 }
 
-/// The failure of a handler, as layers see it. Layers that box it pass it on as it is.
+/// The failure of a handler, as `tower` layers see it. A layer may box it; the library unboxes it again.
 #[derive(Debug)]
 pub struct HandlerError(Failure);
 
 impl HandlerError {
-    /// The failure.
+    /// The failure of the handler.
     pub fn failure(&self) -> &Failure {
         &self.0
     }
@@ -64,11 +62,11 @@ impl fmt::Display for HandlerError {
 impl StdError for HandlerError {}
 
 impl Router {
-    /// Wraps each handler in a layer of the `tower` crates, in the same way as [`wrap`](Router::wrap).
+    /// Wraps each handler in a `tower` layer, in the same way as [`wrap`](Router::wrap).
     ///
-    /// One service serves all methods and connections of this router. It is cloned for each message. A service
-    /// that is not ready is not waited for: the message is answered `Server busy`, because waiting for room
-    /// inside of a server can deadlock it. An error that is not of the handler is internal.
+    /// One service serves all methods and connections of this router. The library clones it for each message. If the
+    /// service is not ready, the message gets the answer `Server busy`, because waiting inside a server can deadlock
+    /// it. An error of the layer itself becomes an internal error.
     #[must_use]
     #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
     pub fn layer<L>(self, layer: L) -> Self
@@ -79,7 +77,7 @@ impl Router {
             + Send
             + 'static,
     {
-        // Not every service is `Sync`.
+        // A mutex, because not every service is `Sync`.
         let service = Mutex::new(layer.layer(HandlerService(())));
         self.wrap(move |mut request, next| {
             let mut service = lock(&service).clone();
@@ -102,7 +100,7 @@ impl Router {
     }
 }
 
-/// The answer to a message for which there is no room.
+/// The answer to a message for which the service is not ready.
 fn busy(request: &Request) -> Failure {
     let profile = &request.context().peer().shared().profile;
     ErrorObject::server_busy(profile.busy_code, profile.limits.in_flight as u64).into()

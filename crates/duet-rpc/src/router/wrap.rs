@@ -1,8 +1,8 @@
 //! Wrappers: asynchronous functions around handlers.
 //!
-//! A wrapper is a handler whose arguments are the request and the rest of the way. Its return value is the
-//! answer, so there is exactly one, whether it runs the rest once, several times or never. Everything inside
-//! belongs to its future: a cancellation drops all of it.
+//! A wrapper is a handler whose arguments are the request and a [`Next`], which runs the inner wrappers and the
+//! handler. Its return value is the answer, so there is exactly one answer, whether it runs `next` once, several
+//! times or never. Its future contains the inner futures, so a cancellation drops all of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,9 @@ use crate::handler::{
 use crate::params;
 
 /// Puts a wrapper around a handler.
-pub(super) type Wrapper = dyn Fn(&Arc<dyn Inner>) -> Arc<dyn Inner> + Send + Sync;
+pub(super) type WrapFn = dyn Fn(&Arc<dyn Inner>) -> Arc<dyn Inner> + Send + Sync;
 
-/// A message with its params as they came: the argument of a [wrapper](Router::wrap). Handlers can ask for it
-/// too.
+/// A message with its raw params: the argument of a [wrapper](Router::wrap). Handlers can take it, too.
 ///
 /// A wrapper can change the params, but not the method and the id.
 #[derive(Clone)]
@@ -38,7 +37,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The method that is called.
+    /// The called method.
     pub fn method(&self) -> &str {
         &self.method
     }
@@ -58,19 +57,19 @@ impl Request {
         self.params.as_deref()
     }
 
-    /// Reads the params as a type. The error is the one that a handler with such params answers.
+    /// Deserialises the params. The error is the same as for a handler that takes params of this type.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         Ok(params::read(&to_params(self.raw_params()))?)
     }
 
-    /// Changes the params: anything that serde writes as an array or an object; `()` and `None` stand for
-    /// none.
+    /// Replaces the params with any value that serde writes as an array or an object. `()` and `None` remove the
+    /// params.
     pub fn set_params(&mut self, params: impl Serialize) -> Result<(), Failure> {
         let params = to_raw_value(&params)?;
         self.params = match params.get().as_bytes().first() {
             Some(b'{' | b'[') => Some(params),
             Some(b'n') => None,
-            _ => return Err(Failure::internal("params are an array or an object")),
+            _ => return Err(Failure::internal("params must be an array or an object")),
         };
         Ok(())
     }
@@ -80,7 +79,7 @@ impl Request {
     }
 }
 
-/// Params as they are read.
+/// Converts raw params for the deserialiser.
 pub(crate) fn to_params(raw: Option<&RawValue>) -> Params<'_> {
     match raw.map(RawValue::get) {
         None => Params::Absent,
@@ -91,7 +90,7 @@ pub(crate) fn to_params(raw: Option<&RawValue>) -> Params<'_> {
 }
 
 impl fmt::Debug for Request {
-    /// Shows nothing of the params.
+    /// Shows the method, but not the params.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request").field("method", &self.method).finish_non_exhaustive()
     }
@@ -131,12 +130,12 @@ impl Argument<AsExtractor<OfMessage>> for Request {
     }
 }
 
-/// The rest of the way of a message: further wrappers, and the handler.
+/// The inner part of a wrapped message: further wrappers, and the handler.
 #[derive(Clone)]
 pub struct Next(Arc<dyn Inner>);
 
 impl Next {
-    /// Runs the rest. It may be run several times, to try again.
+    /// Runs the further wrappers and the handler. A wrapper may call this several times, for example to retry.
     pub async fn run(&self, request: Request) -> Result<Box<RawValue>, Failure> {
         let mut request = request;
         let reply = self.0.call(&mut request);
@@ -159,7 +158,7 @@ impl Argument<AsExtractor<OfRouter>> for Next {
     type Bound = Next;
 
     fn bind(binding: &Binding<'_>) -> Result<Next, String> {
-        let next = binding.next().ok_or("it takes a `Next`, which only wrappers can")?;
+        let next = binding.next().ok_or("only wrappers can take a `Next`")?;
         Ok(Next(Arc::clone(next)))
     }
 
@@ -169,8 +168,8 @@ impl Argument<AsExtractor<OfRouter>> for Next {
 }
 
 impl Router {
-    /// Wraps each handler in an asynchronous function. It may change params and results, add a deadline, try
-    /// again, or answer without the handler: its return value is the answer.
+    /// Wraps each handler in a function. The function may change params and results, add a deadline, retry, or
+    /// answer without the handler. Its return value is the answer.
     ///
     /// ```
     /// use std::time::Duration;
@@ -184,10 +183,12 @@ impl Router {
     /// );
     /// ```
     ///
-    /// The wrapper that was added first is the outermost. It applies to every handler and fallback in this
-    /// router, registered before or after. The entries of a batch pass one by one, and a wrapper can change
-    /// neither the id nor the order of messages. For each wrapper a message costs a boxed future, unless the
-    /// handler inside is not `async`, and a copy of its params; and once a copy of its result.
+    /// The first wrapper that was added is the outermost. A wrapper applies to every handler and fallback of this
+    /// router, registered before or after. The entries of a batch pass one by one. A wrapper can change neither the
+    /// id nor the order of messages.
+    ///
+    /// Each wrapper costs a copy of the params, and a boxed future if the handler inside is `async`. All wrappers
+    /// together cost one copy of the result.
     #[must_use]
     pub fn wrap<W, T, R, O, E>(mut self, wrapper: W) -> Self
     where
@@ -207,19 +208,19 @@ impl Router {
     }
 }
 
-/// The markers of the arguments of a wrapper.
-type Marks = (AsExtractor<OfMessage>, AsExtractor<OfRouter>);
+/// The marker types of a wrapper's arguments.
+type WrapperMarks = (AsExtractor<OfMessage>, AsExtractor<OfRouter>);
 
 #[expect(clippy::panic, reason = "the two arguments of a wrapper can always be bound")]
-fn around<W, S, R, O, E>(wrapper: W) -> Arc<Wrapper>
+fn around<W, S, R, O, E>(wrapper: W) -> Arc<WrapFn>
 where
     W: Handler<S, Arguments = (Request, Next)> + Send + Sync + 'static,
-    Typed<W, S, Marks, R, O, E>: Inner + 'static,
+    Typed<W, S, WrapperMarks, R, O, E>: Inner + 'static,
 {
     let wrapper = Arc::new(wrapper);
     Arc::new(move |next| {
         let scope = Scope { state: None, next: Some(next) };
-        match Typed::<W, S, Marks, R, O, E>::bind(Arc::clone(&wrapper), &scope) {
+        match Typed::<W, S, WrapperMarks, R, O, E>::bind(Arc::clone(&wrapper), &scope) {
             Ok(typed) => Arc::new(typed),
             Err(missing) => panic!("cannot add the wrapper: {missing}"),
         }

@@ -242,7 +242,7 @@ impl Server {
     /// server.run().expect("it ends as it should");
     /// ```
     pub fn peers(&self) -> Peers {
-        Peers::of(&self.hub.registry)
+        Peers::from_registry(&self.hub.registry)
     }
 
     /// Called at the end, to write out logs and the like. It has half a second, and less in a forced

@@ -131,13 +131,19 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
     let world = World::new(echo());
     let client = world.client(Router::new()).start();
     let error = client.call::<()>("echo", ["x"]).await.expect_err("it has only begun");
-    assert_eq!(format!("{error:#}"), "there is no connection for now: it is being made");
+    assert_eq!(
+        format!("{error:#}"),
+        "the connection is down, the client is reconnecting: the first connection is not ready"
+    );
     client.connected().await.expect("it is served");
     world.next([Does::Hang]);
     world.server().close().await;
     until(|| matches!(client.state(), ClientState::Connecting { cause: Some(_), .. })).await;
     let error = client.call::<()>("echo", ["x"]).await.expect_err("no connection");
-    assert_eq!(format!("{error:#}"), "there is no connection for now: the remote closed it");
+    assert_eq!(
+        format!("{error:#}"),
+        "the connection is down, the client is reconnecting: closed by the remote"
+    );
     let mut watch = client.watch();
     let failed = |state: &ClientState| matches!(state, ClientState::Connecting { attempt: 3, .. });
     watch.wait_for(failed).await.expect("it is there");
@@ -146,8 +152,8 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
     assert_eq!(reason(&error), Some(CloseReason::ConnectFailed));
     assert_eq!(
         format!("{error:#}"),
-        "there is no connection for now: connecting to the remote failed: cannot connect: it took \
-         too long"
+        "the connection is down, the client is reconnecting: connecting to the remote \
+         failed: cannot connect: the attempt timed out"
     );
 }
 

@@ -58,15 +58,15 @@ fn servers_that_ask_are_answered() {
         "name: ?[31m?name: x",
         "can: a, c",
         "asked: workspace/configuration, client/registerCapability, window/workDoneProgress/create",
-        "end: the remote closed it; its process ended with exit status: 7",
+        "end: closed by the remote; the child process ended with exit status: 7",
     ];
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), wanted);
     let wanted = [
-        r#"its stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":4,"result":null}"#,
-        r#"its stderr: {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":1,"result":[null,null]}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":2,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":3,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":4,"result":null}"#,
+        r#"server stderr: {"jsonrpc":"2.0","id":5,"error":{"code":-32601,"message":"Method not found: no/such/thing"}}"#,
     ];
     assert_eq!(text(&output.stderr).lines().collect::<Vec<_>>(), wanted);
     assert_eq!(output.status.code(), Some(1), "a server that ends with 7 has failed");
@@ -81,30 +81,33 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
         (&["/no/such/program"], "", &[r#"cannot start "/no/such/program": No such file"#]),
         (
             &["sh", "-c", "echo first >&2; echo 'oh no' >&2; exit 3"],
-            "its process ended with exit status: 3",
-            &["it went wrong: the connection is closed", "its stderr: first\nits stderr: oh no\n"],
+            "the child process ended with exit status: 3",
+            &[
+                "the server failed: the connection is closed",
+                "server stderr: first\nserver stderr: oh no\n",
+            ],
         ),
         // It sends nothing, but reads, and so sees the end.
         (
-            &["--patience", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
-            "end: it was closed here; its process ended with exit status: 0",
-            &["it went wrong: there was no answer in time"],
+            &["--timeout", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
+            "end: closed locally; the child process ended with exit status: 0",
+            &["the server failed: no answer in time"],
         ),
         // It neither sends nor reads anything.
         (
-            &["--patience", "0.1", "sleep", "3600"],
-            "end: it was closed here; its process ended with signal: 15 (SIGTERM)",
-            &["it went wrong: there was no answer in time"],
+            &["--timeout", "0.1", "sleep", "3600"],
+            "end: closed locally; the child process ended with signal: 15 (SIGTERM)",
+            &["the server failed: no answer in time"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", result],
-            "its process ended with exit status: 0",
-            &["it went wrong: the remote broke the protocol"],
+            "the child process ended with exit status: 0",
+            &["the server failed: the remote broke the protocol"],
         ),
         (
             &["--framing", "ndjson", "sh", "-c", error],
-            "its process ended with exit status: 0",
-            &["it went wrong: the remote answered with an error (request 1): no (-32099)"],
+            "the child process ended with exit status: 0",
+            &["the server failed: the remote answered with an error (request 1): no (-32099)"],
         ),
     ];
     for (arguments, end, words) in rows {
@@ -126,8 +129,8 @@ fn it_says_how_it_is_used() {
         &["--"],
         &["--framing"],
         &["--framing", "smoke-signals", "x"],
-        &["--patience", "soon", "x"],
-        &["--patience", "-1", "x"],
+        &["--timeout", "soon", "x"],
+        &["--timeout", "-1", "x"],
     ];
     for arguments in rows {
         let output = run(arguments);

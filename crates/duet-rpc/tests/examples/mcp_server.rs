@@ -81,12 +81,12 @@ fn tools_are_served_and_fail_as_they_should() {
         ("count_primes", json!({"limit": 2}), structured(json!({"primes": 1}))),
         ("count_primes", json!({"limit": 10_000}), structured(json!({"primes": 1229}))),
         ("status", json!({"more": "than it needs"}), structured(json!({"running": 0}))),
-        ("list_roots", json!({}), failed("The client does not tell where it works.")),
-        ("text_statistics", json!({}), failed("The arguments are wrong: missing field `text`")),
+        ("list_roots", json!({}), failed("The client does not support `roots/list`.")),
+        ("text_statistics", json!({}), failed("Invalid arguments: missing field `text`")),
         (
             "count_primes",
             json!({"limit": 0.5}),
-            failed("The arguments are wrong: invalid type: floating point `0.5`, expected u64"),
+            failed("Invalid arguments: invalid type: floating point `0.5`, expected u64"),
         ),
         (
             "count_primes",
@@ -190,14 +190,14 @@ fn the_client_is_asked_back() {
         (
             json!({"error": refusal}),
             failed(
-                "The client could not be asked: the remote answered with an error (request 3): no \
+                "The call of the client failed: the remote answered with an error (request 3): no \
                  (-32601)",
             ),
         ),
         (
             json!({"result": 7}),
             failed(
-                "The client could not be asked: the remote broke the protocol (request 4): the \
+                "The call of the client failed: the remote broke the protocol (request 4): the \
                  result is not of the expected type: result: expected object, received number",
             ),
         ),

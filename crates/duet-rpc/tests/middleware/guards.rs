@@ -1,4 +1,4 @@
-//! Guards decide before the handler, for everything in their router.
+//! Guards: functions that refuse messages before their handlers run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn panics(_: &Arrival<'_>) -> Result<(), Failure> {
     panic!("in the guard")
 }
 
-/// An error of the application's own.
+/// An error type of the application.
 struct Closed;
 
 impl From<Closed> for Failure {
@@ -50,7 +50,7 @@ async fn p7_a_guard_refuses_and_one_that_panics_refuses_with_an_internal_error()
         let got = answers(router, &[&request(1, "open")], 1).await;
         assert_eq!(*outcome(&got[0]), json!(code), "{row}");
     }
-    assert_eq!(called.load(Ordering::Relaxed), 0, "no handler was called");
+    assert_eq!(called.load(Ordering::Relaxed), 0, "no handler ran");
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ async fn p7_guards_of_outer_routers_apply_to_merged_and_nested_ones_and_not_the_
     }
 }
 
-/// Shows what a guard can see, and that a login on a connection lasts.
+/// A guard can keep a login in the extensions of a connection.
 #[tokio::test]
 async fn p7_a_guard_sees_method_params_id_and_the_values_of_its_connection() {
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Middleware: guards, observers and wrappers, and the promises that none of them can break.
+//! Middleware: guards, observers and wrappers, and the guarantees that they cannot break.
 
 mod guards;
 mod notes;
@@ -10,7 +10,7 @@ mod tower;
 mod wrappers;
 
 #[path = "../simulation/random.rs"]
-#[allow(dead_code, reason = "the simulation uses more of it")]
+#[allow(dead_code, reason = "only the simulation uses all of it")]
 mod random;
 #[path = "../support/remote.rs"]
 mod remote;
@@ -18,7 +18,7 @@ mod remote;
 use duet_rpc::{Failure, Profile, Router};
 use serde_json::Value;
 
-/// The answers to messages, in the order in which they came.
+/// Sends messages, and returns the answers in the order of their arrival.
 async fn answers(router: Router, messages: &[&str], count: usize) -> Vec<Value> {
     let (_peer, mut remote) = remote::serve(&Profile::agent(), router);
     for message in messages {

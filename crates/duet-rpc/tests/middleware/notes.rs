@@ -1,14 +1,14 @@
-//! Notes: the observer of these tests.
+//! Notes: an observer that records messages, and an observer that panics.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duet_rpc::{Arrival, End, Ended, Observer, SentMessage};
 
-/// A method, and how it ended; `None` when it began.
+/// A method and its end; `None` for its beginning.
 pub(crate) type Note = (String, Option<End>);
 
-/// Notes the messages that it sees, those that come in or those that are sent.
+/// Records received messages, or sent messages.
 #[derive(Clone)]
 pub(crate) struct Notes {
     sees: Sees,
@@ -30,7 +30,7 @@ impl Notes {
         self.notes.lock().expect("no panic").clone()
     }
 
-    /// All notes, when there are so many.
+    /// Waits until there are `count` notes, and returns all of them.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Note> {
         for _ in 0..1000 {
             if self.all().len() >= count {
@@ -70,10 +70,10 @@ impl Observer for Notes {
     }
 }
 
-/// Panics each time.
-pub(crate) struct Clumsy;
+/// An observer that panics in every method.
+pub(crate) struct Panicking;
 
-impl Observer for Clumsy {
+impl Observer for Panicking {
     fn arrived(&self, _: &Arrival<'_>) {
         panic!("in arrived");
     }

@@ -1,11 +1,11 @@
-//! Observers see each message begin and end, exactly once each.
+//! Observers: each received message begins and ends exactly once.
 
 use duet_rpc::{End, Failure, Peer, Profile, Router, blocking};
 
-use super::notes::{Clumsy, Notes, Sees};
+use super::notes::{Notes, Panicking, Sees};
 use super::{answers, fail, remote, request};
 
-/// Serde cannot write it.
+/// A result that serde cannot write.
 struct Unwritable;
 
 impl serde::Serialize for Unwritable {
@@ -15,7 +15,7 @@ impl serde::Serialize for Unwritable {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
+async fn p7_observers_see_the_end_of_each_message_for_every_kind_of_handler() {
     type Handlers = fn(Router) -> Router;
     let rows: [(&str, Handlers, End); 11] = [
         ("ok", |router| router.method("ok", || 1), End::Result),
@@ -54,11 +54,11 @@ async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
     ];
     for (method, add, end) in rows {
         let notes = Notes::new(Sees::Incoming);
-        let router = add(Router::new()).observe(Clumsy).observe(notes.clone()).guard(|it| match it
-            .method()
-        {
-            "refused" => Err(Failure::new(-32050, "Refused")),
-            _ => Ok(()),
+        let router = add(Router::new()).observe(Panicking).observe(notes.clone()).guard(|it| {
+            match it.method() {
+                "refused" => Err(Failure::new(-32050, "Refused")),
+                _ => Ok(()),
+            }
         });
         let got = answers(router, &[&request(1, method)], 1).await;
         assert_eq!(got[0]["id"], 1, "{method}");
@@ -68,7 +68,7 @@ async fn p7_observers_learn_how_each_message_ended_however_it_runs() {
 }
 
 #[tokio::test]
-async fn p3_observers_tell_cancelled_from_dropped_handlers() {
+async fn p3_observers_distinguish_cancelled_from_dropped_handlers() {
     let notes = Notes::new(Sees::Incoming);
     let router = Router::new()
         .method("hang", async || std::future::pending::<()>().await)
@@ -86,7 +86,7 @@ async fn p3_observers_tell_cancelled_from_dropped_handlers() {
     assert_eq!(ends, [End::Cancelled, End::Dropped]);
 }
 
-/// A gauge that counts arrivals up and ends down is back at zero when the connection is gone.
+/// A gauge that counts arrivals up and ends down returns to zero when the connection is gone.
 #[tokio::test]
 async fn p7_each_arrival_ends_once_even_if_the_driver_is_dropped() {
     let notes = Notes::new(Sees::Incoming);

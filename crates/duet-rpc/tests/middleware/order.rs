@@ -1,7 +1,7 @@
-//! Ordering holds through middleware: random messages against a model.
+//! Order of messages through middleware: random messages, checked against a model.
 //!
-//! Every handler and every wrapper yields a random number of times. A journal notes when the outermost wrapper
-//! begins and ends. The model says which messages must have ended before one may begin.
+//! Every handler and wrapper yields a random number of times. A journal records the beginning and the end of the
+//! outermost wrapper. The model knows the messages that must end before a message may begin.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +17,7 @@ enum Event {
     Ends(usize),
 }
 
-/// The number of a message, and how often each part yields.
+/// The number of a message, and the number of yields of each part.
 type Params = (usize, [u64; 3]);
 
 async fn pause(times: u64) {
@@ -84,7 +84,7 @@ async fn l2_order_holds_through_middleware_in_random_interleavings() {
                     pause(random.below(6)).await;
                 }
             }
-            // The last one, so that the journal shows when everything has ended.
+            // The last message. Its end in the journal shows that all have ended.
             remote.send(r#"{"jsonrpc":"2.0","method":"do","params":[40,[0,0,0]]}"#).await;
             let mut answered: Vec<_> = Vec::new();
             for _ in is_request.iter().filter(|it| **it) {
@@ -99,7 +99,7 @@ async fn l2_order_holds_through_middleware_in_random_interleavings() {
             }
             answered.sort_unstable();
             let asked: Vec<_> = (0..40).filter(|number| is_request[*number]).collect();
-            assert_eq!(answered, asked, "seed {seed}: each is answered once");
+            assert_eq!(answered, asked, "seed {seed}: each request is answered once");
         }
     }
 }
@@ -115,5 +115,5 @@ fn check(order: Order, is_request: &[bool], journal: &[Event], seed: u64) {
         }
     }
     let count = |number| journal.iter().filter(|event| **event == Event::Begins(number)).count();
-    assert!((0..40).all(|number| count(number) == 1), "seed {seed}: each begins once");
+    assert!((0..40).all(|number| count(number) == 1), "seed {seed}: each message begins once");
 }

@@ -1,16 +1,16 @@
-//! Observers see the calls and notifications of ours that are sent, and how each call ends, exactly once.
+//! Observers of sent messages: each call is reported once when it is sent and once when it ends.
 
 use std::time::Duration;
 
 use duet_rpc::{End, Error, Peer, Priority, Profile, Router, transport};
 
-use super::notes::{Clumsy, Notes, Sees};
+use super::notes::{Notes, Panicking, Sees};
 use super::{fail, remote};
 
-/// A peer whose router has observers, one of them clumsy, and the notes of the other.
+/// A router with an observer that panics and an observer that takes notes, and these notes.
 fn observed() -> (Router, Notes) {
     let notes = Notes::new(Sees::Outgoing);
-    (Router::new().observe(Clumsy).observe(notes.clone()), notes)
+    (Router::new().observe(Panicking).observe(notes.clone()), notes)
 }
 
 fn pair(ours: Router, theirs: Router) -> (Peer, Peer) {
@@ -23,7 +23,7 @@ async fn p1_observers_see_each_call_sent_and_answered() {
     let rows =
         [("ok", End::Result), ("fail", End::Failure(-32077)), ("unknown", End::Failure(-32601))];
     let (router, notes) = observed();
-    // Calls of the other end are no calls of ours: its own observers would see them.
+    // Calls of the remote are not observed here. The observers of the remote would see them.
     let theirs = Router::new().method("ok", || 1).method("fail", fail);
     let (client, _server) = pair(router.method("ok", || 1), theirs);
     let mut expected = Vec::new();
@@ -32,7 +32,7 @@ async fn p1_observers_see_each_call_sent_and_answered() {
         assert_eq!(called.is_ok(), end == End::Result, "{method}");
         expected.extend([(method.to_owned(), None), (method.to_owned(), Some(end))]);
     }
-    assert_eq!(notes.all(), expected, "the caller goes on after its observers");
+    assert_eq!(notes.all(), expected, "the observers run before the caller continues");
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn p1_observers_see_notifications_and_events_that_are_sent() {
 }
 
 #[tokio::test]
-async fn p2_observers_learn_of_a_call_that_timed_out() {
+async fn p2_observers_see_a_call_that_timed_out() {
     let (router, notes) = observed();
     let (client, _remote) = remote::serve(&Profile::agent(), router);
     let timeout = Duration::from_millis(10);
@@ -70,7 +70,7 @@ async fn p2_a_call_that_waits_for_room_is_observed_like_any_other() {
 }
 
 #[tokio::test]
-async fn p3_observers_tell_a_dropped_call_from_a_lost_connection() {
+async fn p3_observers_distinguish_a_dropped_call_from_a_lost_connection() {
     for (method, end) in [("dropped", End::Cancelled), ("lost", End::Dropped)] {
         let (router, notes) = observed();
         let (client, remote) = remote::serve(&Profile::agent(), router);

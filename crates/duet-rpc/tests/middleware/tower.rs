@@ -1,4 +1,4 @@
-//! Layers of the `tower` crates.
+//! Layers of the `tower` crates: results, errors, and a service that is not ready.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{answers, outcome, request};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A service that lets so many messages in, boxes errors, and is never ready again.
+/// A service that accepts a fixed number of messages, and is never ready after that. It boxes errors.
 #[derive(Clone)]
 struct Limited {
     inner: HandlerService,
@@ -45,7 +45,7 @@ fn limited(left: usize) -> impl Layer<HandlerService, Service = Limited> {
 }
 
 #[tokio::test]
-async fn p7_a_layer_serves_all_methods_and_one_that_is_not_ready_is_answered_busy() {
+async fn p7_layer_serves_all_methods_and_answers_busy_when_not_ready() {
     let router = Router::new()
         .method("a", || "a")
         .method("b", async || {

@@ -1,4 +1,4 @@
-//! Wrappers: asynchronous functions around handlers.
+//! Wrappers: functions around handlers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use super::remote;
 use super::{answers, outcome, request};
 
 #[tokio::test]
-async fn p7_a_wrapper_that_never_runs_the_rest_gives_exactly_one_answer() {
+async fn p7_wrapper_that_never_runs_the_handler_gives_exactly_one_answer() {
     let rows: [(&str, Router); 3] = [
         ("value", Router::new().wrap(async |_, _| "instead")),
         ("waits", {
@@ -46,7 +46,7 @@ async fn twice(request: Request, next: Next) -> Result<Vec<Value>, Failure> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn p7_wrappers_change_params_and_results_try_again_and_limit_time() {
+async fn p7_wrappers_change_params_and_results_retry_and_limit_time() {
     let add = |(a, b): (i64, i64)| a + b;
     let later = async |(a, b): (i64, i64)| {
         tokio::task::yield_now().await;
@@ -122,7 +122,7 @@ async fn p7_extractors_work_inside_wrappers() {
     }
 }
 
-/// Counts one until it is dropped.
+/// Adds one to a counter until it is dropped.
 struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -174,5 +174,5 @@ async fn p3_a_cancellation_reaches_a_handler_through_three_wrappers() {
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    panic!("the handler is still there, or its context was not told");
+    panic!("the handler was not dropped, or its context was not cancelled");
 }

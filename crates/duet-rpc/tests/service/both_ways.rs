@@ -1,4 +1,4 @@
-//! An editor and its backend: each serves a trait, and calls the other's over one connection.
+//! Calls in both directions: an editor and its backend each serve a trait, over one connection.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,12 +12,12 @@ use tokio::sync::{Notify, mpsc};
 
 use super::connect;
 
-/// The side of the editor.
+/// The methods of the editor.
 #[duet_rpc::service(prefix = "ui/", rename_all = "camelCase")]
 trait EditorUi {
     async fn ask(&self, question: String, choices: Option<Vec<String>>) -> Option<String>;
 
-    /// Calls the backend back, while the backend waits for this.
+    /// Calls the backend back while the backend waits for the answer.
     #[rpc(name = "ui/nested")]
     async fn call_back(&self, cx: Context) -> Result<usize, Error>;
 
@@ -25,7 +25,7 @@ trait EditorUi {
     async fn show_progress(&self, percent: u8);
 }
 
-/// The side of the backend.
+/// The methods of the backend.
 #[duet_rpc::service(callbacks = EditorUi)]
 trait Backend {
     #[rpc(aliases("write", "store"))]
@@ -36,7 +36,7 @@ trait Backend {
         #[rpc(default = 3)] tries: usize,
     ) -> Result<usize, SaveError>;
 
-    /// Never ends: it is cancelled.
+    /// Never ends by itself. The test cancels it.
     async fn index(&self, cx: Context) -> ();
 
     async fn deep(&self, cx: Context, ui: EditorUiClient) -> Result<usize, Error>;
@@ -58,7 +58,7 @@ enum SaveError {
     NoEditor,
 }
 
-/// Made of the context by the application.
+/// An argument that the application makes from the context.
 struct Caller(String);
 
 impl FromContext for Caller {
@@ -75,7 +75,7 @@ struct Disk {
     dropped: Arc<Notify>,
 }
 
-/// Tells when the handler that holds it is dropped.
+/// Notifies the test when the handler is dropped.
 struct OnDrop(Arc<Notify>);
 
 impl Drop for OnDrop {
@@ -163,7 +163,7 @@ async fn p7_a_service_and_its_callbacks_talk_both_ways_over_one_connection() {
     let backend = BackendClient::new(&peer);
 
     assert_eq!(backend.save("a.txt".to_owned(), 5).await.expect("it is saved"), 5);
-    assert_eq!(progress.recv().await, Some(100), "a notification of the callbacks");
+    assert_eq!(progress.recv().await, Some(100), "a notification to the editor");
     for alias in ["write", "store"] {
         let tries: usize = peer.call(alias, json!({"path": "b.txt"})).await.expect("an alias");
         assert_eq!(tries, 3, "the default");
@@ -172,7 +172,7 @@ async fn p7_a_service_and_its_callbacks_talk_both_ways_over_one_connection() {
     assert_eq!(backend.deep().await.expect("a call inside a call inside a call"), 3);
     let call = backend.who("!".to_owned());
     let expect = format!("caller of {}!", call.id());
-    assert_eq!(call.await.expect("an argument of the application's"), expect);
+    assert_eq!(call.await.expect("an argument from the context"), expect);
 }
 
 #[tokio::test]
@@ -208,14 +208,14 @@ async fn p7_a_notification_is_not_answered_and_keeps_its_order() {
     for path in ["a", "b", "c"] {
         backend.touch(path.to_owned()).await.expect("it is sent");
     }
-    // The barrier order of the profile puts this behind them.
+    // The profile's barrier order runs this call after the notifications.
     backend.saved().await.expect("it is answered");
     assert_eq!(*disk.touched.lock().expect("nobody panics"), ["a", "b", "c"]);
     assert_eq!(peer.stats().unmatched_answers, 0);
     assert_eq!(server.stats().messages, 4);
 }
 
-/// A service whose state others see, too.
+/// A service whose state the test can inspect.
 struct Shared(Arc<Disk>);
 
 impl Backend for Shared {
@@ -274,7 +274,7 @@ async fn p6_a_typed_client_works_on_a_client_that_reconnects() {
     assert_eq!(error.kind(), ErrorKind::Disconnected);
 }
 
-/// Typed clients go to other tasks and threads.
+/// Typed clients can be moved to other tasks and threads.
 #[test]
 fn p7_calls_and_notifications_of_a_typed_client_are_send() {
     fn is_send(_: impl Send) {}

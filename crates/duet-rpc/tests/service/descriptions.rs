@@ -45,12 +45,12 @@ fn p7_a_service_describes_its_methods() {
     assert_eq!(lend.to_string(), "lend(book, days?, note?)");
 }
 
-/// A schema that is made by hand, as a stand-in for a crate that derives it.
+/// A handwritten schema, in place of a crate that derives it.
 trait Schema {
     fn schema() -> Value;
 }
 
-/// Types with the name of their JSON type.
+/// Implements `Schema` for types, with the names of their JSON types.
 macro_rules! schemas {
     ($($ty:ty: $name:literal),*) => {
         $(impl Schema for $ty {

@@ -1,4 +1,4 @@
-//! `#[derive(RpcError)]`: errors on the wire, for people, and read back.
+//! `#[derive(RpcError)]`: errors on the wire, as text, and read back by the caller.
 
 use std::io;
 
@@ -93,7 +93,7 @@ impl Fails for Failing {
 }
 
 #[tokio::test]
-async fn e4_each_variant_goes_over_the_wire_and_comes_back() {
+async fn e4_caller_reads_each_variant_back_from_the_wire() {
     let (_server, peer) = connect(Failing.into_router(), Router::new());
     let fails = FailsClient::new(peer);
     for (place, (variant, code, message, data)) in every().into_iter().enumerate() {
@@ -103,7 +103,7 @@ async fn e4_each_variant_goes_over_the_wire_and_comes_back() {
         let received = remote.data.as_ref().map_or("null", |data| data.get());
         assert_eq!(serde_json::from_str::<Value>(received).expect("JSON"), data, "{variant:?}");
         let read = error.as_remote::<Outer>().map(|read| format!("{read:?}"));
-        // Internal errors say nothing, so nothing can be read.
+        // An internal error has no content on the wire, so the caller cannot read the variant.
         let expect = (code != -32603).then(|| format!("{variant:?}"));
         assert_eq!(read, expect);
     }
@@ -125,7 +125,7 @@ async fn e4_data_that_does_not_fit_is_another_error() {
 }
 
 #[test]
-fn e1_the_cause_of_an_internal_error_is_for_the_log_alone() {
+fn e1_only_the_log_shows_the_cause_of_an_internal_error() {
     for (error, cause) in [
         (Outer::from(io::Error::other("full")), "full"),
         (Outer::Text("secret".to_owned()), "secret"),
@@ -138,7 +138,7 @@ fn e1_the_cause_of_an_internal_error_is_for_the_log_alone() {
 }
 
 #[test]
-fn errors_are_shown_to_people() {
+fn display_shows_the_message() {
     let shown: Vec<_> = every().iter().map(|(error, ..)| error.to_string()).collect();
     let expect = [
         "Overflow",

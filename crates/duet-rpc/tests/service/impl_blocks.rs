@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::connect;
 
-/// Without a limit, with a clock of its own.
+/// A generic type with a served `impl` block.
 struct Counter<C> {
     count: AtomicU64,
     clock: C,

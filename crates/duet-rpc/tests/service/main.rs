@@ -1,4 +1,4 @@
-//! Services that `#[service]` makes of traits and `impl` blocks, and errors that `#[derive(RpcError)]` makes.
+//! The macros: services from `#[service]`, and errors from `#[derive(RpcError)]`.
 
 mod both_ways;
 mod costs;
@@ -13,7 +13,7 @@ mod props;
 use duet_rpc::transport::memory;
 use duet_rpc::{Peer, Profile, Router};
 
-/// Two peers in memory: one that serves, one that calls.
+/// Two connected peers in memory: the server and the client.
 fn connect(server: Router, client: Router) -> (Peer, Peer) {
     let (here, there) = memory::pair();
     let server = Peer::builder(there).profile(Profile::agent()).router(server).spawn();

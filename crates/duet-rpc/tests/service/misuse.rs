@@ -1,7 +1,7 @@
-//! Misuse of the macros: each case is refused where the mistake stands, with what to write instead.
+//! Misuse of the macros: the compiler reports each mistake at its position, with a suggestion.
 //!
-//! A case is a file in `misuse/`, and the messages stand beside it. After a change of a message,
-//! `TRYBUILD=overwrite cargo test -p duet-rpc --test service misuse` writes them anew.
+//! A case is a file in `misuse/`, with the expected messages in a `.stderr` file. After a change of a message,
+//! `TRYBUILD=overwrite cargo test -p duet-rpc --all-features --test service misuse` updates these files.
 
 use std::process::Command;
 
@@ -9,11 +9,12 @@ use trybuild::TestCases;
 
 const FOLDER: &str = "tests/service/misuse";
 
-/// The compiler whose messages stand beside the cases in `types`: those words are its own, and change.
+/// The compiler version of the messages for the cases in `types`. These messages come from the compiler, and change
+/// with its version.
 const COMPILER: &str = "rustc 1.95.";
 
 #[test]
-fn p7_misuse_is_refused_with_what_to_write_instead() {
+fn p7_misuse_is_reported_with_a_suggestion() {
     let cases = TestCases::new();
     for folder in ["service", "rpc_error", "debug_handler"] {
         cases.compile_fail(format!("{FOLDER}/{folder}/*.rs"));

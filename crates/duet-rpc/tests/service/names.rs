@@ -1,4 +1,4 @@
-//! Names on the wire: styles, prefixes, aliases, and what the router knows of each method.
+//! Names on the wire: styles, prefixes and aliases.
 
 use duet_rpc::{Failure, Router};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ trait Pascal {
     async fn get_value(&self) -> u8;
 }
 
-/// Nothing at all.
+/// A service without methods.
 #[duet_rpc::service]
 trait Empty {}
 
@@ -117,7 +117,7 @@ async fn p7_aliases_provided_and_blocking_methods_are_served() {
     end.expect("its arrival closes the connection");
 }
 
-/// A library under another name.
+/// The library under another path.
 mod renamed {
     pub(crate) use duet_rpc as rpc;
 }

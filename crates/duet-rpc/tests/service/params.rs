@@ -1,4 +1,4 @@
-//! Params of generated methods: what is taken, what is sent, and what is said if it does not fit.
+//! Params of generated methods: accepted forms, sent forms, and errors.
 
 use duet_rpc::proto::message::{Id, write_error};
 use duet_rpc::{Error, Failure, Router};
@@ -24,7 +24,7 @@ trait Shapes {
         #[rpc(default = 6 * 7)] a: i64,
         #[rpc(default = vec![1])] b: Vec<u8>,
     ) -> Value;
-    /// `None` differs from what is left out, so the client writes it.
+    /// The default is not `None`, so the client must write `None`.
     async fn option(&self, #[rpc(default = Some(9))] a: Option<i64>) -> Value;
     async fn whole(&self, #[rpc(whole)] point: Point) -> Value;
     async fn raw(&self, #[rpc(whole)] raw: Box<RawValue>) -> Value;
@@ -132,7 +132,7 @@ async fn e4_wrong_params_of_a_generated_method_are_named() {
     }
 }
 
-/// Answers with the params as they came.
+/// A router whose methods return their raw params.
 fn mirror() -> Router {
     ShapesClient::METHODS.iter().fold(Router::new(), |router, method| {
         let mirror = async |raw: Option<Box<RawValue>>| Ok::<_, Failure>(raw);
@@ -164,7 +164,7 @@ async fn p7_a_typed_client_sends_names_leaves_out_none_and_obeys_positional() {
     }
 }
 
-/// The error of a generated method is the one of a struct that is written by hand.
+/// A handwritten struct gets the same error as a generated method.
 #[test]
 fn e4_positional_params_are_named_as_in_a_struct() {
     #[derive(Debug, Deserialize)]

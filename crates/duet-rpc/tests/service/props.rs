@@ -1,4 +1,5 @@
-//! Client and server agree on params of every shape, sent by the typed client and by hand.
+//! Property tests: client and server agree on params of every shape, from the typed client and from handwritten
+//! messages.
 
 use std::future::Future;
 
@@ -23,7 +24,7 @@ enum Tag {
     Struct { list: Vec<String> },
 }
 
-/// All params of a method.
+/// The params of the method `every`.
 type Every = (i64, Option<String>, Tag, Option<Whole>, Vec<u8>, Option<bool>);
 
 #[duet_rpc::service]
@@ -132,7 +133,7 @@ fn every() -> impl Strategy<Value = Every> {
     )
 }
 
-/// A message by hand: which params that may be left out are, and in which order the others stand.
+/// A handwritten message: the optional params that it leaves out, and the order of the others.
 #[derive(Clone, Debug)]
 struct Hand {
     left_out: [bool; 6],
@@ -148,14 +149,14 @@ fn hand() -> impl Strategy<Value = Hand> {
     })
 }
 
-/// The values of params that are left out.
+/// The values of the params that a message leaves out.
 fn defaults() -> [Option<Value>; 6] {
     [None, Some(json!(null)), None, Some(json!(null)), Some(json!([1, 2])), Some(json!(true))]
 }
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// Params as an object, and what the method gets.
+/// The params as an object, and the values that the method receives.
 fn by_name(values: &[Value; 6], hand: &Hand) -> (Value, Value) {
     let (mut got, defaults) = (values.clone(), defaults());
     let mut members = Map::new();
@@ -172,7 +173,7 @@ fn by_name(values: &[Value; 6], hand: &Hand) -> (Value, Value) {
     (members.into(), got.to_vec().into())
 }
 
-/// Params as an array, from which the last ones are left out, and what the method gets.
+/// The params as an array without the last ones, and the values that the method receives.
 fn by_position(values: &[Value; 6], hand: &Hand) -> (Value, Value) {
     let (mut got, defaults) = (values.clone(), defaults());
     let mut sent = values.to_vec();
@@ -193,7 +194,7 @@ fn check<F: Future<Output = Result<(), TestCaseError>>>(
 ) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        // One type, two services.
+        // `Mirror` implements two services.
         let (named, client) = connect(Named::into_router(Mirror), Router::new());
         let result = run(client).await;
         drop(named);

@@ -1,4 +1,4 @@
-//! `#[derive(RpcError)]`: the variants of an enum, or a struct, as JSON-RPC errors, both ways.
+//! `#[derive(RpcError)]`: converts enums and structs into JSON-RPC errors, and back.
 
 mod read;
 mod variant;
@@ -10,15 +10,15 @@ use syn::{Data, DeriveInput, Ident, Path};
 
 use self::variant::{Kind, Variant};
 use crate::errors::Errors;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const ENUM: Place = Place {
+const ENUM: OptionTable = OptionTable {
     name: "an error enum",
-    words: &[("crate", Form::Text), ("no_display", Form::Flag)],
+    options: &[("crate", Form::Text), ("no_display", Form::Flag)],
     conflicts: &[],
 };
 
-/// An error type, checked.
+/// A checked error type.
 pub(crate) struct ErrorType {
     pub(crate) ident: Ident,
     pub(crate) library: Path,
@@ -49,13 +49,13 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
     }
     let (options, variants) = match &item.data {
         Data::Enum(data) => {
-            let options = Options::of(&item.attrs, &ENUM, errors);
-            let read = data.variants.iter().map(|it| Variant::of_enum(&item.ident, it, errors));
+            let options = Options::from_attrs(&item.attrs, &ENUM, errors);
+            let read = data.variants.iter().map(|it| Variant::from_enum(&item.ident, it, errors));
             (options, read.collect::<Vec<_>>())
         }
         Data::Struct(data) => {
-            let options = Options::of(&item.attrs, &variant::STRUCT, errors);
-            let variant = Variant::of_struct(&item.ident, &options, &data.fields, errors);
+            let options = Options::from_attrs(&item.attrs, &variant::STRUCT, errors);
+            let variant = Variant::from_struct(&item.ident, &options, &data.fields, errors);
             (options, vec![variant])
         }
         Data::Union(data) => {
@@ -75,7 +75,7 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
     })
 }
 
-/// Reports a code that stands for two variants: the reader could not tell them apart.
+/// Reports a code that two variants share, because the reader could not tell them apart.
 fn check_codes(variants: &[Variant], errors: &mut Errors) {
     let mut owners: Vec<(i64, &Ident)> = Vec::new();
     for variant in variants {

@@ -1,8 +1,8 @@
-//! The reading side: `FromRemote`, which finds the variant of an error that a remote answered.
+//! `FromRemote`: generated code that finds the variant of an error that a remote answered.
 //!
-//! The code says which variant it is. Data that does not fit means that it is somebody else's error of
-//! the same code. Transparent variants are asked last, in the order of the source; internal ones say
-//! nothing on the wire, and cannot be read.
+//! The code selects the variant. If the data does not fit, the error has the same code but is not this variant.
+//! Transparent variants come last, in the order of the source. Internal variants cannot be read, because their
+//! content never goes onto the wire.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -49,7 +49,7 @@ pub(crate) fn item(error: &ErrorType) -> TokenStream {
     }
 }
 
-/// The statements that return a variant, if the data of the error fits.
+/// The statements that return a variant if the data of the error fits.
 fn read(error: &ErrorType, variant: &Variant) -> TokenStream {
     let library = &error.library;
     let made = variant.with_fields();

@@ -1,4 +1,4 @@
-//! The model of a variant: which error it is on the wire.
+//! Model of an error variant: its code, message and fields.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -7,11 +7,11 @@ use syn::{Expr, ExprLit, ExprUnary, Fields, Ident, Lit, Type, UnOp};
 
 use crate::errors::Errors;
 use crate::naming::sentence;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const VARIANT: Place = Place {
+const VARIANT: OptionTable = OptionTable {
     name: "an error variant",
-    words: &[
+    options: &[
         ("code", Form::Value),
         ("from", Form::Flag),
         ("internal", Form::Flag),
@@ -22,9 +22,9 @@ const VARIANT: Place = Place {
 };
 
 /// A struct has the options of its one variant, and those of the type.
-pub(crate) const STRUCT: Place = Place {
+pub(crate) const STRUCT: OptionTable = OptionTable {
     name: "an error struct",
-    words: &[
+    options: &[
         ("code", Form::Value),
         ("crate", Form::Text),
         ("from", Form::Flag),
@@ -37,19 +37,15 @@ pub(crate) const STRUCT: Place = Place {
 };
 
 const CONFLICTS: &[(&str, &str, &str)] = &[
-    ("internal", "code", "an internal error has a code of its own, which tells the remote nothing"),
-    (
-        "internal",
-        "message",
-        "an internal error has a message of its own, which tells the remote nothing",
-    ),
+    ("internal", "code", "an internal error always has the code -32603"),
+    ("internal", "message", "an internal error always has the message `Internal error`"),
     ("transparent", "code", "the field says which error it is"),
     ("transparent", "message", "the field says which error it is"),
     ("transparent", "internal", "the field says which error it is"),
-    ("code", "from", "only `internal` and `transparent` variants are made of their one field"),
+    ("code", "from", "only `internal` and `transparent` variants can have `from`"),
 ];
 
-/// The codes that JSON-RPC keeps for itself, and those among them that it leaves to servers.
+/// The codes that JSON-RPC reserves, and the range among them that it leaves to servers.
 const RESERVED: std::ops::RangeInclusive<i64> = -32768..=-32000;
 const FOR_SERVERS: std::ops::RangeInclusive<i64> = -32099..=-32000;
 
@@ -65,7 +61,7 @@ pub(crate) struct Variant {
 }
 
 pub(crate) struct Field {
-    /// The name of a member, or of a variable for one without a name.
+    /// The name of the field, or of a variable for an unnamed field.
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
 }
@@ -84,17 +80,17 @@ pub(crate) enum Kind {
 }
 
 impl Variant {
-    pub(crate) fn of_enum(
+    pub(crate) fn from_enum(
         error: &Ident,
         variant: &syn::Variant,
         errors: &mut Errors,
     ) -> Option<Self> {
-        let options = Options::of(&variant.attrs, &VARIANT, errors);
+        let options = Options::from_attrs(&variant.attrs, &VARIANT, errors);
         let ident = &variant.ident;
         Variant::new(ident, quote!(#error::#ident), &options, &variant.fields, errors)
     }
 
-    pub(crate) fn of_struct(
+    pub(crate) fn from_struct(
         ident: &Ident,
         options: &Options,
         fields: &Fields,
@@ -124,11 +120,11 @@ impl Variant {
         let fields: Vec<_> = fields.iter().enumerate().map(field).collect();
         let is_from = options.has("from");
         let wrong = match (&kind, fields.len()) {
-            (Kind::Internal, 2..) => {
-                Some("an internal error has one field, its cause, or none: join them in one type")
-            }
+            (Kind::Internal, 2..) => Some(
+                "an internal error has at most one field, its cause: combine the fields in one type",
+            ),
             (Kind::Transparent, count) if count != 1 => {
-                Some("a transparent error has one field, the error that it stands for")
+                Some("a transparent error needs exactly one field, the error that it passes on")
             }
             (_, count) if is_from && count != 1 => Some("`from` needs exactly one field"),
             _ => None,
@@ -140,7 +136,7 @@ impl Variant {
         Some(Variant { ident: ident.clone(), path, fields, shape, kind, is_from })
     }
 
-    /// The pattern that takes its fields apart, or the expression that makes it of them.
+    /// The pattern that matches the variant with its fields, and the expression that makes it from them.
     pub(crate) fn with_fields(&self) -> TokenStream {
         let path = &self.path;
         let fields = self.fields.iter().map(|field| &field.ident);
@@ -167,8 +163,8 @@ fn kind(ident: &Ident, options: &Options, errors: &mut Errors) -> Option<Kind> {
     }
     let Some(literal) = options.value("code") else {
         let write = format!(
-            "`{ident}` needs a code: write `#[rpc(code = 1001)]`, or `#[rpc(internal)]` if the remote \
-             shall learn nothing of it"
+            "`{ident}` needs a code: write `#[rpc(code = 1001)]`, or `#[rpc(internal)]` to hide it \
+             from the remote"
         );
         errors.push(ident, write);
         return None;
@@ -190,8 +186,7 @@ fn kind(ident: &Ident, options: &Options, errors: &mut Errors) -> Option<Kind> {
     }
     let message = match options.text("message") {
         Some(text) if text.value().contains('{') => {
-            let write =
-                "the message is the same each time: leave out `{...}`; fields become `data`";
+            let write = "the message cannot contain fields: remove `{...}`; fields become `data`";
             errors.push(text, write);
             return None;
         }

@@ -1,4 +1,4 @@
-//! The writing side: `From<E> for Failure`, and `Display` and `Error` for people.
+//! `From<E> for Failure`, `Display` and `Error`: generated code that writes an error.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -84,7 +84,7 @@ fn named_data(error: &ErrorType, variant: &Variant) -> TokenStream {
     }
 }
 
-/// An internal error shows its cause here: what the remote is told is not made of this.
+/// `Display` and `Error`. An internal error shows its cause here, because the remote never receives this text.
 fn display(error: &ErrorType) -> TokenStream {
     let ident = &error.ident;
     let arms = error.variants.iter().map(|variant| {

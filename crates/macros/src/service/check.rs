@@ -1,4 +1,4 @@
-//! Checks of all methods of a service together: no name stands for two of them.
+//! Checks of the method names of a service: unique, not reserved, not empty.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub(crate) fn names(service: &Service, methods: &[Method], errors: &mut Errors) 
                 continue;
             }
             let Some(owner) = owners.insert(text.clone(), method) else { continue };
-            // Of two with a `#[cfg]`, one may be there where the other is not.
+            // Two methods with a `#[cfg]` each may exclude each other.
             if owner.cfgs.is_empty() || method.cfgs.is_empty() {
                 let owner = &owner.ident;
                 let sentence = format!(

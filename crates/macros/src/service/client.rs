@@ -1,8 +1,8 @@
-//! The typed client of a trait.
+//! Typed client of a trait.
 //!
-//! Its methods return a `Call`, or a future for a notification, and none of them is an `async fn`: the
-//! compiler would have to look into their bodies to find out whether their futures are `Send`, and a
-//! service whose callbacks call the service back would send it round in circles (E0391).
+//! Its methods return a `Call`, or a future for a notification. None of them is an `async fn`: the compiler would
+//! inspect their bodies to decide if their futures are `Send`, which is a cycle (E0391) for a service whose
+//! callbacks call the service back.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -14,7 +14,7 @@ use super::router::rename;
 use super::{Service, describe};
 use crate::options::serde_path;
 
-/// The name of a trait's client.
+/// The name of the client of a trait.
 pub(crate) fn name(service_trait: &Ident) -> Ident {
     format_ident!("{}Client", service_trait)
 }
@@ -30,8 +30,8 @@ pub(crate) fn items(
     let client = name(service_trait);
     let docs = format!("Typed client of [`{service_trait}`].");
     let new_docs = format!(
-        "A client of the [`{service_trait}`] that this remote serves: a `Peer`, a `Client`, or the `Peers` of a \
-         server, all of whom get each notification."
+        "A client of [`{service_trait}`] for this remote: a `Peer`, a `Client`, or the `Peers` of a server, which \
+         all get each notification."
     );
     let description = describe::constant(service, methods);
     let functions = methods.iter().map(|method| function(service, method));
@@ -127,7 +127,7 @@ fn by_name(service: &Service, method: &Method) -> TokenStream {
     }
 }
 
-/// An array, without the `None`s at its end.
+/// A type that serialises the params as an array, without trailing `None`s.
 fn by_position(service: &Service, method: &Method) -> TokenStream {
     let library = &service.library;
     let serde = quote!(#library::__macro::serde);

@@ -1,4 +1,4 @@
-//! `METHODS`: the description of a service, as a constant.
+//! `METHODS`: the constant that describes a service.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -18,7 +18,8 @@ pub(crate) fn constant(service: &Service, methods: &[Method]) -> TokenStream {
     }
 }
 
-/// The types are not exhaustive, so a value is made by the library and then filled in.
+/// The value for a method. `MethodInfo` is `#[non_exhaustive]`, so a function of the library makes it, and the
+/// generated code sets its fields.
 fn describe(service: &Service, method: &Method) -> TokenStream {
     let library = &service.library;
     let Method { name, aliases, docs, cfgs, is_notification, is_idempotent, .. } = method;
@@ -32,7 +33,7 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
         (None, true) => quote!(Positional),
         (None, false) => quote!(Named),
     };
-    // A notification has no result, although its method may return `()`.
+    // A notification has no result, even if its method returns `()`.
     let result_schema = match method.is_notification {
         true => quote!(::core::option::Option::None),
         false => schema(service, method.returns.result()),
@@ -68,12 +69,12 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
     }
 }
 
-/// The function that makes the schema of a type, if the service has one.
+/// The schema function for a type, if the service has one.
 fn schema(service: &Service, ty: &Type) -> TokenStream {
     let Some(function) = &service.schema else {
         return quote!(::core::option::Option::None);
     };
-    // At the type, because this is where it may turn out to have no schema.
+    // With the span of the type, so that the compiler reports a missing schema there.
     let function = quote_spanned!(ty.span()=> #function::<#ty>);
     quote!(::core::option::Option::Some(#function))
 }

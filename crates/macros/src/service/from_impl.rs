@@ -1,7 +1,7 @@
 //! `#[service]` on an inherent `impl`.
 //!
-//! Served is each method that is `pub`, as those are what the type offers, and each that has an
-//! `#[rpc]`. Functions without a receiver, such as constructors, stay what they are.
+//! The router serves each `pub` method and each method with an `#[rpc]` attribute. Functions without a receiver,
+//! such as constructors, stay unchanged.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -14,7 +14,7 @@ use crate::errors::Errors;
 use crate::options::Options;
 use crate::syntax::mentions;
 
-/// The block without our attributes, and what it becomes.
+/// Returns the block without our attributes, and the generated code.
 pub(crate) fn expand(
     service: &Service,
     mut item: ItemImpl,
@@ -43,17 +43,18 @@ pub(crate) fn expand(
         }
     }
     check::names(service, &methods, errors);
-    // `pub` marks the methods that are served, even in a program, where nothing else can reach them.
+    // `pub` marks the served methods, even in a program, where no other crate can use them.
     item.attrs.push(parse_quote!(#[allow(unreachable_pub)]));
     (item.to_token_stream(), server(service, &item, &methods))
 }
 
-/// Params are read by a type of their own, which does not know the type parameters of the block.
+/// Reports params that use a type parameter of the block. A separate generated type reads the params, and it does
+/// not have these type parameters.
 fn check_generics(method: &Method, generics: &[String], errors: &mut Errors) {
     for (argument, _) in method.params() {
         if let Some(generic) = generics.iter().find(|name| mentions(&argument.ty, name)) {
             let write =
-                format!("a param cannot have the type parameter `{generic}`: write the type");
+                format!("a param cannot use the type parameter `{generic}`: write a concrete type");
             errors.push(&argument.ty, write);
         }
     }

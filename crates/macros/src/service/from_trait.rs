@@ -9,7 +9,7 @@ use super::{Service, check, client, router};
 use crate::errors::Errors;
 use crate::options::Options;
 
-/// The trait without our attributes, and what it becomes.
+/// Returns the trait without our attributes, and the generated code.
 pub(crate) fn expand(
     service: &Service,
     mut item: ItemTrait,
@@ -17,11 +17,11 @@ pub(crate) fn expand(
 ) -> (TokenStream, TokenStream) {
     check_trait(&item, errors);
     let mut methods = Vec::new();
-    // The places of those that are served.
+    // The indexes of the served methods.
     let mut served = Vec::new();
     for (place, item) in item.items.iter_mut().enumerate() {
         let TraitItem::Fn(function) = item else {
-            let write = "a service trait has methods alone: move this to another trait";
+            let write = "a service trait can contain only methods: move this to another trait";
             errors.push(item, write);
             continue;
         };
@@ -47,7 +47,7 @@ pub(crate) fn expand(
     (kept.to_token_stream(), contract(service, item, &methods))
 }
 
-/// Writes an `async fn` as a function that returns a future which is `Send`.
+/// Turns an `async fn` into a function that returns a `Send` future.
 fn return_future(function: &mut TraitItemFn, method: &Method) {
     if function.sig.asyncness.take().is_none() {
         return;
@@ -68,7 +68,7 @@ fn contract(service: &Service, mut item: ItemTrait, methods: &[Method]) -> Token
     let cfgs: Vec<_> = cfgs.collect();
     let client = client::items(service, &item.vis, ident, &cfgs, methods);
     let body = router::body(service, methods, &quote!(<Self as #ident>));
-    // A program may need only the client.
+    // A program may use only the client.
     item.attrs.push(parse_quote!(#[allow(dead_code)]));
     item.supertraits.push(parse_quote!(::core::marker::Send));
     item.supertraits.push(parse_quote!(::core::marker::Sync));
@@ -90,7 +90,7 @@ fn contract(service: &Service, mut item: ItemTrait, methods: &[Method]) -> Token
 fn check_trait(item: &ItemTrait, errors: &mut Errors) {
     if !item.generics.params.is_empty() {
         let write = "a service trait cannot be generic, because its client is one type: \
-                     write the types in its methods";
+                     write concrete types in its methods";
         errors.push(&item.generics, write);
     }
     if let Some(word) = item.unsafety.map(ToTokens::into_token_stream) {
@@ -98,7 +98,7 @@ fn check_trait(item: &ItemTrait, errors: &mut Errors) {
     }
 }
 
-/// Reports names that the generated code needs for itself.
+/// Reports method names that the generated code uses.
 fn check_ident(function: &TraitItemFn, errors: &mut Errors) {
     let ident = &function.sig.ident;
     let owner = match &*ident.to_string() {

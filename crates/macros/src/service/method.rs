@@ -1,4 +1,4 @@
-//! The model of a method: its signature and options, checked.
+//! Model of a method: its checked signature and options.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -12,12 +12,12 @@ use super::Service;
 use super::param::{Argument, Presence};
 use crate::errors::Errors;
 use crate::naming;
-use crate::options::{Form, Options, Place, docs};
+use crate::options::{Form, OptionTable, Options, docs};
 use crate::syntax::{last_name, mentions, type_arguments};
 
-pub(crate) const METHOD: Place = Place {
+pub(crate) const METHOD: OptionTable = OptionTable {
     name: "a method",
-    words: &[
+    options: &[
         ("aliases", Form::Texts),
         ("blocking", Form::Flag),
         ("deprecated", Form::Text),
@@ -31,7 +31,7 @@ pub(crate) const METHOD: Place = Place {
         ("skip", Form::Flag),
     ],
     conflicts: &[
-        ("blocking", "quick", "a quick handler never holds its thread, a blocking one does"),
+        ("blocking", "quick", "a quick handler never blocks its thread"),
         ("skip", "name", "a method that is not served has no name on the wire"),
         ("skip", "aliases", "a method that is not served has no name on the wire"),
         ("skip", "notification", "a method that is not served cannot be called"),
@@ -40,7 +40,7 @@ pub(crate) const METHOD: Place = Place {
 
 pub(crate) struct Method {
     pub(crate) ident: Ident,
-    /// On the wire.
+    /// The name on the wire.
     pub(crate) name: LitStr,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) docs: String,
@@ -54,7 +54,7 @@ pub(crate) struct Method {
     pub(crate) is_positional: bool,
     pub(crate) is_idempotent: bool,
     pub(crate) pace: Pace,
-    /// `true` if its arrival closes the connection.
+    /// `true` if the arrival of the message closes the connection.
     pub(crate) closes: bool,
     pub(crate) deprecated: Option<LitStr>,
     pub(crate) since: Option<LitStr>,
@@ -67,25 +67,25 @@ pub(crate) enum Pace {
     Blocking,
 }
 
-/// The return type of a method, as its syntax tells.
+/// The return type of a method, as far as its syntax shows it.
 pub(crate) struct Returns {
-    /// As it is written; `()` if there is none.
+    /// The whole type; `()` if there is none.
     pub(crate) ty: Type,
     /// The `T` of a `Result<T, E>`.
     pub(crate) ok: Option<Type>,
-    /// The `E`, if it is not hidden by an alias.
+    /// The `E` of a `Result<T, E>`, unless an alias hides it.
     pub(crate) error: Option<Type>,
 }
 
 impl Returns {
-    /// The result on the wire.
+    /// The type of the result on the wire.
     pub(crate) fn result(&self) -> &Type {
         self.ok.as_ref().unwrap_or(&self.ty)
     }
 }
 
 impl Method {
-    /// Reads a method and takes our attributes out of its arguments; `None` if it cannot be used.
+    /// Reads a method, and removes our attributes from its arguments; `None` if the method is invalid.
     pub(crate) fn new(
         service: &Service,
         attrs: &[Attribute],
@@ -99,9 +99,12 @@ impl Method {
         let arguments = arguments.into_iter().collect::<Option<Vec<_>>>()?;
         let returns = returns(&sig.output, service.has_client, errors)?;
         if !service.has_client
-            && let Some(word) = options.word("positional")
+            && let Some(word) = options.ident("positional")
         {
-            errors.push(word, "`positional` is about the client, and an `impl` block makes none");
+            errors.push(
+                word,
+                "`positional` is an option of the client, and an `impl` block has no client",
+            );
         }
         let of_kind = |name: &str| {
             let found = attrs.iter().filter(|attr| attr.path().is_ident(name));
@@ -139,7 +142,7 @@ impl Method {
         self.arguments.iter().filter_map(|it| it.param.as_ref().map(|param| (it, param)))
     }
 
-    /// The argument that takes the params as they are.
+    /// The argument that takes the whole params.
     pub(crate) fn whole(&self) -> Option<&Argument> {
         self.params().find(|(_, param)| param.is_whole).map(|(argument, _)| argument)
     }
@@ -164,8 +167,8 @@ impl Method {
                 (Presence::Required, Some(before)) if self.is_positional => errors.push(
                     &before.ident,
                     format!(
-                        "by position, a param with a default cannot be left out before `{}`, \
-                         which is required: put it last",
+                        "with positional params, a param with a default must come after `{}`, which is \
+                         required: put it last",
                         argument.ident
                     ),
                 ),
@@ -203,7 +206,7 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
     if !sig.generics.params.is_empty() {
         let write = "a method of a service cannot be generic, because a message does not say which \
-                     type it means: write the type";
+                     type it means: write a concrete type";
         errors.push(&sig.generics, write);
     }
     if let Some(clause) = &sig.generics.where_clause {
@@ -224,15 +227,15 @@ fn check_receiver(receiver: &Receiver, errors: &mut Errors) {
     let write = match &receiver.kind {
         ReceiverKind::Reference(_, None, None) => return,
         ReceiverKind::Reference(_, _, Some(_)) => {
-            "methods run side by side: write `&self`, and keep what changes in a `Mutex` or an atomic"
+            "methods run concurrently: write `&self`, and keep mutable state in a `Mutex` or an atomic"
         }
         ReceiverKind::Reference(_, Some(_), None) => "write `&self`, without a lifetime",
-        _ => "the service is called again and again: write `&self`",
+        _ => "all calls share the service: write `&self`",
     };
     errors.push(receiver, write);
 }
 
-/// Reads the return type; `None` if it cannot be used.
+/// Reads the return type; `None` if it is invalid.
 fn returns(output: &ReturnType, has_client: bool, errors: &mut Errors) -> Option<Returns> {
     let ty = match output {
         ReturnType::Default => {
@@ -265,7 +268,7 @@ fn returns(output: &ReturnType, has_client: bool, errors: &mut Errors) -> Option
 }
 
 impl Pace {
-    /// The handler, marked with its pace.
+    /// Wraps the handler in `quick` or `blocking`, according to the pace.
     pub(crate) fn mark(self, library: &syn::Path, handler: &TokenStream) -> TokenStream {
         match self {
             Pace::Measured => handler.clone(),

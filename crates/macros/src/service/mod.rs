@@ -1,4 +1,4 @@
-//! `#[service]`: a trait becomes a contract with a router and a client, an inherent `impl` a router.
+//! `#[service]`: generates a router and a client from a trait, or a router from an inherent `impl`.
 //!
 //! ```text
 //! trait or impl ─▶ method (the model, and all checks) ─┬─▶ router    into_router
@@ -6,8 +6,8 @@
 //!                                                      └─▶ describe  METHODS
 //! ```
 //!
-//! If anything is wrong, the item stays as it was, without our attributes, beside the errors: so the
-//! compiler does not go on to complain about a trait that does not exist.
+//! After an error, the output is the item without our attributes, and the errors. The compiler then does not report
+//! a missing trait as well.
 
 mod check;
 mod client;
@@ -24,11 +24,11 @@ use syn::{Expr, ExprPath, Ident, Item, LitStr, Path};
 
 use crate::errors::Errors;
 use crate::naming::Style;
-use crate::options::{Form, Options, Place};
+use crate::options::{Form, OptionTable, Options};
 
-const TRAIT: Place = Place {
+const TRAIT: OptionTable = OptionTable {
     name: "a service trait",
-    words: &[
+    options: &[
         ("callbacks", Form::Value),
         ("crate", Form::Text),
         ("positional", Form::Flag),
@@ -40,9 +40,9 @@ const TRAIT: Place = Place {
     conflicts: &[],
 };
 
-const IMPL: Place = Place {
+const IMPL: OptionTable = OptionTable {
     name: "a service `impl`",
-    words: &[
+    options: &[
         ("callbacks", Form::Value),
         ("crate", Form::Text),
         ("prefix", Form::Text),
@@ -59,9 +59,9 @@ pub(crate) struct Service {
     pub(crate) methods_style: Style,
     pub(crate) params_style: Style,
     pub(crate) prefix: Option<LitStr>,
-    /// The type by which handlers ask for the client of the caller's methods.
+    /// The client type of the caller's methods, which methods may take as an argument.
     pub(crate) callbacks_client: Option<Ident>,
-    /// The generic function that makes the schema of a type.
+    /// The generic function that returns the schema of a type.
     pub(crate) schema: Option<ExprPath>,
     /// `true` if the client sends params by position.
     pub(crate) is_positional: bool,
@@ -73,8 +73,8 @@ pub(crate) struct Service {
 
 impl Service {
     fn new(options: TokenStream, has_client: bool, errors: &mut Errors) -> Self {
-        let place = if has_client { &TRAIT } else { &IMPL };
-        let options = Options::parse(options, place, errors);
+        let table = if has_client { &TRAIT } else { &IMPL };
+        let options = Options::parse(options, table, errors);
         let style = |word: &str, errors: &mut Errors| {
             let style = options.text(word).and_then(|name| Style::from_name(name, errors));
             style.unwrap_or(Style::Snake)
@@ -106,7 +106,7 @@ fn callbacks_client(options: &Options, errors: &mut Errors) -> Option<Ident> {
     last.map(|last| quote::format_ident!("{}Client", last.ident, span = last.ident.span()))
 }
 
-/// The function that makes schemas. Its type argument is for us to write.
+/// The schema function. The generated code adds its type argument.
 fn schema(options: &Options, errors: &mut Errors) -> Option<ExprPath> {
     let value = options.value("schema")?;
     match value {

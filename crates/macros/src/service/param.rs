@@ -1,16 +1,16 @@
-//! The arguments of a method: its params, and what the context gives.
+//! Arguments of a method: its params, and values from the context.
 
 use syn::{Expr, FnArg, Ident, LitStr, Pat, PatType, Type};
 
 use super::Service;
 use crate::errors::Errors;
 use crate::naming;
-use crate::options::{Form, Options, Place, docs};
+use crate::options::{Form, OptionTable, Options, docs};
 use crate::syntax::{last_name, mentions};
 
-const ARGUMENT: Place = Place {
+const ARGUMENT: OptionTable = OptionTable {
     name: "a param",
-    words: &[
+    options: &[
         ("context", Form::Flag),
         ("default", Form::FlagOrValue),
         ("name", Form::Text),
@@ -19,7 +19,7 @@ const ARGUMENT: Place = Place {
     conflicts: &[
         ("whole", "default", "the params as a whole have no default; take an `Option` instead"),
         ("whole", "name", "the params as a whole have no name"),
-        ("context", "default", "this argument is not a param, and always there"),
+        ("context", "default", "this argument is not a param, and always has a value"),
         ("context", "name", "this argument is not a param, and has no name on the wire"),
         ("context", "whole", "this argument is not a param"),
     ],
@@ -29,30 +29,30 @@ const ARGUMENT: Place = Place {
 pub(crate) struct Argument {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
-    /// `None` for one that is made of the context.
+    /// `None` for an argument from the context.
     pub(crate) param: Option<Param>,
 }
 
 pub(crate) struct Param {
-    /// On the wire.
+    /// The name on the wire.
     pub(crate) name: String,
     pub(crate) docs: String,
     pub(crate) presence: Presence,
-    /// `true` if it takes the params as a whole.
+    /// `true` if the argument takes the whole params.
     pub(crate) is_whole: bool,
 }
 
-/// Treatment of a param that is left out.
+/// The rule for a param that the caller leaves out.
 pub(crate) enum Presence {
     Required,
-    /// An `Option`: it is `None`, and `None` is not written.
+    /// An `Option`: a missing param is `None`, and the client does not write `None`.
     Optional,
-    /// It is the default of its type, or this value.
+    /// A missing param gets this value, or the default of its type.
     Default(Option<Expr>),
 }
 
 impl Argument {
-    /// Reads an argument and takes our attributes out of it; `None` if it cannot be used.
+    /// Reads an argument, and removes our attributes from it; `None` if the argument is invalid.
     pub(crate) fn new(service: &Service, input: &mut FnArg, errors: &mut Errors) -> Option<Self> {
         let FnArg::Typed(PatType { attrs, pat, ty, .. }) = input else { return None };
         let docs = docs(attrs);
@@ -66,7 +66,7 @@ impl Argument {
             Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => pat.ident.clone(),
             _ => {
                 let write =
-                    "a param needs a name, as in `point: (i64, i64)`: take it apart in the body";
+                    "a param needs a name, as in `point: (i64, i64)`: destructure it in the body";
                 errors.push(pat, write);
                 return None;
             }
@@ -75,8 +75,8 @@ impl Argument {
             return None;
         }
         if is_context(service, ty) || options.has("context") {
-            if let Some(word) = options.word("default").or(options.word("whole")) {
-                errors.push(word, "this argument is made of the context, and is not a param");
+            if let Some(word) = options.ident("default").or(options.ident("whole")) {
+                errors.push(word, "this argument comes from the context, and is not a param");
             }
             return Some(Argument { ident, ty: (**ty).clone(), param: None });
         }
@@ -102,11 +102,11 @@ fn checked_name(name: &LitStr, errors: &mut Errors) -> String {
     name.value()
 }
 
-/// Checks that a param can have this type; reports an error if not.
+/// Returns `true` if a param can have this type, and reports an error if not.
 fn check_type(ty: &Type, errors: &mut Errors) -> bool {
     let sentence = match ty {
         Type::Reference(_) => {
-            "params are owned, because the message is gone while the handler runs: \
+            "a param must be owned, because the handler outlives the message: \
              write `String` for `&str`, `Vec<T>` for `&[T]`, `T` for `&T`"
         }
         Type::ImplTrait(_) => {

@@ -1,9 +1,8 @@
-//! `into_router`: one handler for each method, and a type for its params.
+//! `into_router`: a handler and a params type for each method.
 //!
-//! The handler is the closure that one would write by hand: that of a `fn` calls the method, and that of
-//! an `async fn` clones the `Arc` of the service for a future that calls it. Each method stands in a block
-//! of its own, so that the types for params and the functions for defaults have no names that others
-//! could see.
+//! The handler is the same closure that a user would write by hand. For a `fn` it calls the method. For an
+//! `async fn` it clones the `Arc` of the service into a future that calls the method. Each method has its own block,
+//! so the names of its params type and default functions are not visible elsewhere.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -16,7 +15,7 @@ use super::param::{Argument, Param, Presence};
 use crate::naming;
 use crate::options::{serde_path, text_at_call};
 
-/// The statements that make the router of `self`. `receiver` is the type or trait whose methods they call.
+/// The statements that make the router from `self`. `receiver` is the type or trait whose methods they call.
 pub(crate) fn body(service: &Service, methods: &[Method], receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
     let routes = methods.iter().map(|method| route(service, method, receiver));
@@ -39,7 +38,7 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
     let extracted = extracted.map(|Argument { ident, ty, .. }| quote!(#ident: #ty));
     let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(extracted);
     let outcome = outcome(service, method, receiver);
-    // A `fn` needs no future: it would be a type of its own, with code of its own in every place that polls.
+    // A `fn` gets no future, because each future type adds code to every place that polls it.
     let body = match method.is_async {
         false => outcome,
         true => quote! {
@@ -100,8 +99,8 @@ fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<Token
     (items, Some(quote!(__Params)))
 }
 
-/// A type for one param that can always be read, as far as serde's derive is concerned. If the type inside cannot,
-/// that is one error, at that type, and not one in each place of the derived code.
+/// The wrapper type of one param, with its own `Deserialize`. If the inner type is not `Deserialize`, the compiler
+/// reports one error at that type, and not one in each place of the derived code.
 fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenStream {
     let ty = &argument.ty;
     let serde = quote!(#library::__macro::serde);
@@ -121,7 +120,7 @@ fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenSt
     }
 }
 
-/// The function that makes a param which was left out.
+/// The function that returns the default of a param.
 fn default(argument: &Argument, name: &Ident, value: &TokenStream) -> TokenStream {
     let (function, ty) = (default_name(argument), &argument.ty);
     quote! {
@@ -136,13 +135,13 @@ fn default_name(argument: &Argument) -> Ident {
     format_ident!("__default_{}", naming::plain(&argument.ident))
 }
 
-/// The attribute for a name that is not that of the argument.
+/// The serde attribute for a param whose name on the wire differs from the argument's name.
 pub(crate) fn rename(argument: &Argument, param: &Param) -> Option<TokenStream> {
     let name = &param.name;
     (*name != naming::plain(&argument.ident)).then(|| quote!(#[serde(rename = #name)]))
 }
 
-/// The result of the method as `Result<T, Failure>`.
+/// The expression that calls the method, and returns `Result<T, Failure>`.
 fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
     let arguments = method.arguments.iter().map(|Argument { ident, param, .. }| match param {
@@ -158,7 +157,7 @@ fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenS
     if method.returns.ok.is_none() {
         return quote!(::core::result::Result::Ok::<_, #library::Failure>(#call));
     }
-    // At the error's type, because this is where it may turn out not to be one.
+    // With the span of the error's type, so that the compiler reports a missing conversion there.
     let span = method.returns.error.as_ref().unwrap_or(&method.returns.ty).span();
     let failure = quote_spanned!(span=> #library::__macro::into_failure(error));
     quote! {
@@ -169,12 +168,12 @@ fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenS
     }
 }
 
-/// Statements that fail where the return type stands, if its result cannot be written as JSON, or
-/// if it is a `Result` under another name, which serde would write as an object.
+/// Statements that check the return type, with its span. They do not compile if serde cannot write the result, or if
+/// the type is a `Result` under another name, which serde would write as an object.
 fn check_result(service: &Service, method: &Method) -> TokenStream {
     let library = &service.library;
     let result = method.returns.result();
-    // A constant does not know the type parameters of an `impl` block around it.
+    // A constant cannot use the type parameters of the `impl` block around it.
     let is_checked = method.returns.ok.is_none() && !service.is_generic;
     let is_result = is_checked.then(|| {
         let sentence = "this is an alias of `Result`: write `Result<T, E>`, so that errors are answered \

@@ -97,7 +97,7 @@ async function quickTool() {
 }
 
 async function refusals() {
-  const wrong = 'The arguments are wrong: ';
+  const wrong = 'Invalid arguments: ';
   await failed('text_statistics', {}, wrong + 'missing field `text`');
   await failed('text_statistics', { text: 7 }, wrong + 'invalid type: integer `7`, expected a string');
   await failed('count_primes', { limit: -1 }, wrong + 'invalid value: integer `-1`, expected u64');

@@ -139,7 +139,7 @@ class Visit:
             await self.tool("text_statistics", {"text": text}, wanted)
 
     async def refusals(self):
-        wrong = "The arguments are wrong: "
+        wrong = "Invalid arguments: "
         await self.failing("text_statistics", {}, wrong + "missing field `text`")
         text = wrong + "invalid type: integer `7`, expected a string"
         await self.failing("text_statistics", {"text": 7}, text)

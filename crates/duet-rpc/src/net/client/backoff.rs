@@ -1,10 +1,11 @@
-//! Backoff: the time before the next attempt to connect (P6).
+//! Backoff: the delay before the next attempt to connect (P6).
 
 use std::time::Duration;
 
-/// How long a [`Client`](crate::Client) waits between two attempts to connect: a little at first, and
-/// after each attempt that came to nothing longer, up to a most. A part of the time is random, so
-/// that many clients of a server that comes back do not come all at once.
+/// The delay of a [`Client`](crate::Client) between two attempts to connect.
+///
+/// The delay grows with each failed attempt, up to a maximum. A part of it is random, so that the clients of a
+/// restarted server do not all connect at the same time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -14,19 +15,19 @@ use std::time::Duration;
 /// assert_eq!(backoff.delay(1, 0), Duration::from_millis(100));
 /// assert_eq!(backoff.delay(2, 0), Duration::from_millis(200));
 /// assert_eq!(backoff.delay(99, 0), Duration::from_secs(5));
-/// // The largest random number takes off half of it, as `jitter` says.
+/// // The largest random number takes off half of it, because `jitter` is 0.5.
 /// assert_eq!(backoff.delay(1, u64::MAX), Duration::from_millis(50));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// The time after the first attempt that came to nothing; 100 ms if nothing is said.
+    /// The delay after the first failed attempt. Default: 100 ms.
     pub first: Duration,
-    /// By how much it grows with each further one; 2 if nothing is said, and 1 at least.
+    /// The factor by which each further failed attempt multiplies the delay, at least 1. Default: 2.
     pub factor: f64,
-    /// The most that it grows to; 30 s if nothing is said.
+    /// The maximum delay. Default: 30 s.
     pub most: Duration,
-    /// Which part of the time is random, from 0 to 1; 0.5 if nothing is said, so that the time is
-    /// between half and all of what it has grown to.
+    /// The random part of the delay, from 0 to 1. Default: 0.5, so the client waits between half of the delay and
+    /// all of it.
     pub jitter: f64,
 }
 
@@ -42,12 +43,12 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The time to wait when so many attempts in a row came to nothing. It depends on nothing else
-    /// but the random number: 0 gives all of the time, larger ones less.
+    /// The delay after this number of failed attempts in a row. The random number shortens it: 0 gives the full
+    /// delay, larger numbers give less.
     pub fn delay(&self, failed: u32, random: u64) -> Duration {
         let most = self.most.as_secs_f64();
         let steps = i32::try_from(failed.saturating_sub(1)).unwrap_or(i32::MAX);
-        // `max` and `min` take the other one if this one is not a number.
+        // `max` and `min` return the other operand if one is NaN.
         let grown = self.first.as_secs_f64() * self.factor.max(1.0).powi(steps);
         let grown = if self.first.is_zero() { 0.0 } else { grown.min(most) };
         let jitter = self.jitter.clamp(0.0, 1.0).max(0.0);
@@ -66,12 +67,12 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn p6_the_time_grows_to_its_most_and_a_part_of_it_is_random() {
+    fn p6_delay_grows_to_its_maximum_and_a_part_of_it_is_random() {
         let plain = Backoff { first: MS(100), factor: 2.0, most: MS(1000), jitter: 0.5 };
         let odd = |factor, jitter| Backoff { factor, jitter, ..plain };
         let (low, middle, high) = (0, u64::MAX / 2, u64::MAX);
         let rows = [
-            // It doubles, and stops at the most.
+            // The delay doubles, up to the maximum.
             (plain, 1, low, MS(100)),
             (plain, 2, low, MS(200)),
             (plain, 3, low, MS(400)),
@@ -79,17 +80,17 @@ mod tests {
             (plain, 5, low, MS(1000)),
             (plain, 6, low, MS(1000)),
             (plain, u32::MAX, low, MS(1000)),
-            // Before anything failed it is no less than after the first.
+            // Zero failed attempts count as one.
             (plain, 0, low, MS(100)),
-            // Up to half of it is random.
+            // Up to half of the delay is random.
             (plain, 1, middle, MS(75)),
             (plain, 1, high, MS(50)),
             (plain, 9, high, MS(500)),
-            // None of it, all of it.
+            // Jitter 0 and jitter 1.
             (odd(2.0, 0.0), 3, high, MS(400)),
             (odd(2.0, 1.0), 3, middle, MS(200)),
             (odd(2.0, 1.0), 3, high, MS(0)),
-            // Other factors; what makes no sense counts as what comes nearest.
+            // Other factors. Invalid values count as the nearest valid value.
             (odd(1.5, 0.0), 3, low, MS(225)),
             (odd(1.0, 0.0), 9, low, MS(100)),
             (odd(0.5, 0.0), 9, low, MS(100)),
@@ -99,7 +100,7 @@ mod tests {
             (odd(2.0, f64::NAN), 1, high, MS(100)),
             (odd(2.0, -3.0), 1, high, MS(100)),
             (odd(2.0, 3.0), 1, high, MS(0)),
-            // A first that is more than the most, or nothing; a most without end.
+            // `first` above the maximum, `first` zero, unlimited maximum.
             (Backoff { first: MS(5000), ..plain }, 1, low, MS(1000)),
             (Backoff { first: MS(0), ..plain }, 1, low, MS(0)),
             (Backoff { first: MS(0), ..plain }, u32::MAX, low, MS(0)),
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn p6_whatever_the_settings_the_time_is_no_longer_than_the_most() {
+    fn p6_default_delay_stays_within_its_bounds() {
         for failed in (0..200).chain([u32::MAX]) {
             for random in [0, 1, u64::MAX / 3, u64::MAX - 1, u64::MAX] {
                 let delay = Backoff::default().delay(failed, random);

@@ -1,4 +1,4 @@
-//! Builder of a client.
+//! Builder of a client, with its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use duet_rpc_proto::Profile;
 
 use super::connect::Connect;
-use super::reconnect::Keeper;
-use super::state::Line;
+use super::reconnect::ReconnectTask;
+use super::state::SharedState;
 use super::{Backoff, Client};
 use crate::error::Error;
 use crate::peer::Peer;
@@ -17,19 +17,19 @@ use crate::router::Router;
 /// Default time limit of an attempt to connect.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A [`Client`] to be, made by [`Client::builder`].
+/// Builder of a [`Client`], made by [`Client::builder`].
 ///
-/// An attempt to connect that fails is followed by another, but for errors of the kinds
-/// `InvalidInput`, `PermissionDenied` and `Unsupported`, which would not go away by themselves, and
-/// a panic: these end the client. So does a program that cannot be started because it is not there or
-/// may not be executed, and a program that exits with status 0.
-#[must_use = "it connects when it is told to"]
-pub struct ClientBuilder(Keeper);
+/// After a failed attempt to connect, the client tries again. These failures end the client instead, because a
+/// retry would fail as well: errors of the kinds `InvalidInput`, `PermissionDenied` and `Unsupported`, a panic in the
+/// connector, and a program that does not exist or is not executable. A program that exits with status 0 ends the
+/// client, too; see [`restart_after_success`](ClientBuilder::restart_after_success).
+#[must_use = "nothing happens before `connect` or `start`"]
+pub struct ClientBuilder(ReconnectTask);
 
 impl ClientBuilder {
     pub(super) fn new(connector: Box<dyn Connect>) -> Self {
-        ClientBuilder(Keeper {
-            line: Arc::new(Line::new(&Profile::agent(), Duration::ZERO)),
+        ClientBuilder(ReconnectTask {
+            shared: Arc::new(SharedState::new(&Profile::agent(), Duration::ZERO)),
             connector,
             on_connect: None,
             preparing: None,
@@ -48,47 +48,46 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the router, which serves the methods that the remote calls on each connection. Default: no
-    /// methods.
+    /// Sets the router for the calls of the remote, on every connection. Default: no methods.
     pub fn router(mut self, router: Router) -> Self {
         self.0.router = router;
         self
     }
 
-    /// Sets the time between attempts.
+    /// Sets the delay between attempts.
     ///
-    /// When a connection breaks, the first attempt follows at once. But a connection that stood for
-    /// less than the longest wait, [`Backoff::most`], counts as an attempt that came to nothing, so
-    /// that a remote which accepts and drops at once is not hurried.
+    /// After a break, the first attempt follows immediately. A connection that lasted less than the
+    /// maximum delay, [`Backoff::most`], counts as a failed attempt. So the client does not hammer a server that
+    /// accepts connections and closes them immediately.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
-    /// Ends the client when so many attempts to connect have failed in a row. A connection that stood for
-    /// less than [`Backoff::most`] counts as one that failed, so a server that crashes at the start is given
-    /// up too. If nothing is said, it goes on until it is closed.
+    /// Sets the number of failed attempts in a row after which the client ends. A connection that lasted less than
+    /// [`Backoff::most`] counts as a failed attempt, so this also limits the restarts of a server that crashes at
+    /// startup. Default: no limit.
     pub fn give_up_after(mut self, failures: u32) -> Self {
         self.0.most_failures = Some(failures);
         self
     }
 
-    /// Starts a server again that has exited with status 0. If nothing is said, the client takes that
-    /// for the wanted end, and ends. Only a [`Child`](crate::transport::Child) has an exit status.
+    /// Restarts a server that exited with status 0. By default such an exit ends the client. Only a
+    /// [`Child`](crate::transport::Child) has an exit status.
     pub fn restart_after_success(mut self) -> Self {
         self.0.restarts_after_success = true;
         self
     }
 
-    /// How long an attempt to connect may take, and what is done
-    /// [`on_connect`](ClientBuilder::on_connect); 10 s if nothing is said.
+    /// Sets the time limit of an attempt to connect, and of the function
+    /// [`on_connect`](ClientBuilder::on_connect). Default: 10 s each.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
         self.0.attempt_timeout = timeout;
         self
     }
 
-    /// Prepares every connection before the client uses it: says who is calling, subscribes again
-    /// to what was lost with the last one. If that fails, so has the attempt to connect.
+    /// Sets a function that prepares every new connection before the client uses it, for example with a login or
+    /// with new subscriptions. If the function fails, the attempt to connect has failed.
     ///
     /// ```
     /// use duet_rpc::{ClientBuilder, Peer};
@@ -106,7 +105,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects, once, and keeps the connection from then on. If it fails, there is no client.
+    /// Makes the first connection with one attempt, and reconnects from then on. Fails if the attempt fails.
     ///
     /// # Panics
     ///
@@ -117,8 +116,8 @@ impl ClientBuilder {
         Ok(self.spawn(Some(peer)))
     }
 
-    /// A client that makes also its first connection in its own time, with as many attempts as that
-    /// takes; see [`Client::connected`].
+    /// Returns a client immediately. It makes its first connection in the background, with retries; see
+    /// [`Client::connected`].
     ///
     /// # Panics
     ///
@@ -128,18 +127,18 @@ impl ClientBuilder {
         self.spawn(None)
     }
 
-    /// Makes the state that goes with the settings, now that they are known.
+    /// Makes the shared state, now that the settings are final.
     fn begin(&mut self) {
-        self.0.line = Arc::new(Line::new(&self.0.profile, self.0.backoff.most));
+        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.most));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {
-        let line = Arc::clone(&self.0.line);
+        let shared = Arc::clone(&self.0.shared);
         if let Some(peer) = &first {
-            line.adopt(peer, 1);
+            shared.adopt(peer, 1);
         }
         tokio::spawn(self.0.keep(first));
-        Client::of(line)
+        Client::new(shared)
     }
 }
 

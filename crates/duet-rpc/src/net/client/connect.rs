@@ -8,13 +8,13 @@ use duet_rpc_proto::Profile;
 use crate::net::Connector;
 use crate::transport::Transport;
 
-/// An attempt to connect, under way.
+/// An attempt to connect.
 type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Transport>>> + Send>>;
 
 /// Makes the connections of a [`Client`](crate::Client), one after the other.
 ///
-/// A [`Connector`] reaches a server at an address. For anything else, such as a program to be started, a
-/// closure that returns a future of a transport is enough.
+/// A [`Connector`] connects to an address. For anything else, such as starting a program, use a closure that
+/// returns a future of a transport.
 pub trait Connect: Send + 'static {
     /// Connects once. The profile is the client's.
     fn connect(&mut self, profile: Profile) -> Connecting;

@@ -1,13 +1,13 @@
-//! A client whose connection comes back when it breaks (P6).
+//! Client: a handle that reconnects when its connection breaks (P6).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `mod` | the handle: calls, states, the end |
-//! | `builder` | how it is made, and what can be set |
-//! | `connect` | connectors: closures, and addresses |
-//! | `reconnect` | the task that connects, waits and connects again |
-//! | `state` | what the handles share with that task |
-//! | `backoff` | how long it waits |
+//! | `mod` | the handle: calls, states, closing |
+//! | `builder` | settings and construction |
+//! | `connect` | connectors: closures and addresses |
+//! | `reconnect` | the task that connects, waits and reconnects |
+//! | `state` | the state that the handles share with the task |
+//! | `backoff` | the delay between two attempts |
 
 mod backoff;
 mod builder;
@@ -24,29 +24,29 @@ use tokio::sync::watch;
 pub use self::backoff::Backoff;
 pub use self::builder::ClientBuilder;
 pub use self::connect::Connect;
-use self::state::Line;
+use self::state::SharedState;
 use crate::call::Call;
 use crate::connection::Subscription;
 use crate::error::Disconnect;
 use crate::error::Error;
 use crate::peer::Peer;
 
-/// A client that makes its connection anew when it breaks.
+/// A client that reconnects when its connection breaks.
 ///
-/// Calls go to the connection of the moment. When it breaks, those that are pending fail at once with
-/// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), which is recoverable, and so do those
-/// that are made before there is a new one: nothing is kept to be sent later, and nothing is sent
-/// twice, as only the application knows which of its calls may be repeated. It can wait for
-/// [`connected`](Client::connected) and then try again.
+/// Calls go over the current connection. When it breaks, pending calls fail immediately with
+/// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), which is recoverable. Calls made before the next
+/// connection is ready fail in the same way. The client never queues a call for later and never sends a call twice,
+/// because only the application knows which calls may be repeated. The application can wait for
+/// [`connected`](Client::connected) and then retry.
 ///
-/// It is cheap to clone. When the last clone is dropped, it is closed.
+/// Cloning is cheap. Dropping the last clone closes the client.
 ///
 /// ```
 /// use duet_rpc::{Client, Error, ErrorKind, Peer, Profile, Router, transport::memory};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// // Each connection is one to a new server here; most connectors open a socket.
+/// // This connector starts a new server for each connection. Most connectors open a socket.
 /// let connector = || async {
 ///     let (here, there) = memory::pair();
 ///     let router = Router::new()
@@ -76,12 +76,12 @@ use crate::peer::Peer;
 /// ```
 #[derive(Clone)]
 #[must_use = "the client is closed when the last handle is dropped"]
-pub struct Client(Arc<Handle>);
+pub struct Client(Arc<ClientHandle>);
 
-/// The last of these closes the client.
-struct Handle(Arc<Line>);
+/// Closes the client when the last clone is dropped.
+struct ClientHandle(Arc<SharedState>);
 
-impl Drop for Handle {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -91,38 +91,37 @@ impl Drop for Handle {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClientState {
-    /// There is no connection for now: one is being made, or waited for until the next attempt.
+    /// There is no connection. The client is connecting, or waits before the next attempt.
     Connecting {
-        /// The number of the attempt, counted from 1 since the last connection that stood for long
-        /// enough; see [`ClientBuilder::backoff`].
+        /// The number of the attempt. It starts at 1 after a connection that lasted long enough; see
+        /// [`ClientBuilder::backoff`].
         attempt: u32,
-        /// The reason why the last connection ended or the last attempt failed, once it is known.
+        /// The end of the last connection or the failure of the last attempt, once it is known.
         cause: Option<Disconnect>,
     },
-    /// There is a connection.
+    /// The client is connected.
     Connected,
-    /// There will be no connection any more, and this is why.
+    /// The client has ended, for this reason.
     Disconnected(Disconnect),
 }
 
 impl ClientState {
-    /// Returns `true` if there is a connection.
+    /// Returns `true` if the client is connected.
     pub fn is_connected(&self) -> bool {
         matches!(self, ClientState::Connected)
     }
 
-    /// Returns `true` if no connection will follow.
+    /// Returns `true` if the client has ended.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, ClientState::Disconnected(_))
     }
 }
 
 impl Client {
-    /// A client that is made with [`connect`](ClientBuilder::connect) or
-    /// [`start`](ClientBuilder::start).
+    /// Returns a builder; finish it with [`connect`](ClientBuilder::connect) or [`start`](ClientBuilder::start).
     ///
-    /// The connector makes a transport, each time that it is asked to: a
-    /// [`Connector`](crate::transport::Connector), or a closure.
+    /// The connector makes the transport of each connection: a [`Connector`](crate::transport::Connector), or a
+    /// closure.
     ///
     /// ```no_run
     /// use duet_rpc::{Client, transport::Connector};
@@ -137,43 +136,42 @@ impl Client {
         ClientBuilder::new(Box::new(connector))
     }
 
-    fn of(line: Arc<Line>) -> Self {
-        Client(Arc::new(Handle(line)))
+    fn new(shared: Arc<SharedState>) -> Self {
+        Client(Arc::new(ClientHandle(shared)))
     }
 
-    fn line(&self) -> &Line {
+    fn shared(&self) -> &SharedState {
         &self.0.0
     }
 
-    /// Calls a method of the remote, on the connection of the moment; else as [`Peer::call`] does.
-    /// A call keeps the client from being closed by the dropping of all its handles.
+    /// Calls a method of the remote over the current connection; see [`Peer::call`]. A pending call keeps the
+    /// client open, even if all its handles are dropped.
     pub fn call<T>(&self, method: &str, params: impl Serialize) -> Call<T> {
-        match self.line().peer() {
+        match self.shared().peer() {
             Ok(peer) => peer.call(method, params).with_client(self.clone()),
             Err(error) => Call::refused(Some(self.clone()), error),
         }
     }
 
-    /// Sends a notification, on the connection of the moment; else as [`Peer::notify`] does. It is
-    /// lost if the connection breaks before it has left.
+    /// Sends a notification over the current connection; see [`Peer::notify`]. The notification is lost if the
+    /// connection breaks before it is sent.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let peer = self.line().peer()?;
-        peer.notify(method, params).await.map_err(|error| self.judge(error))
+        let peer = self.shared().peer()?;
+        peer.notify(method, params).await.map_err(|error| self.to_client_error(error))
     }
 
-    /// Subscribes to the notifications of a method on all connections, the one of the moment and those that come
-    /// after it; else as [`Peer::subscribe`] does. The subscription ends with the client, and does not keep it from
-    /// being closed.
+    /// Subscribes to the notifications of a method, on the current connection and on all later connections; see
+    /// [`Peer::subscribe`]. The subscription ends with the client, and does not keep the client open.
     ///
-    /// A server that has to be asked for its notifications has to be asked again on each connection: do that in
-    /// [`on_connect`](ClientBuilder::on_connect). What it sent while there was no connection is lost.
+    /// If the server sends notifications only on request, repeat the request on each connection in
+    /// [`on_connect`](ClientBuilder::on_connect). Notifications sent while there is no connection are lost.
     ///
     /// ```
     /// use duet_rpc::{Client, Error, Peer, transport::memory};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
-    /// // Each server sends one notification, and is gone.
+    /// // Each server sends one notification, and disconnects.
     /// let connector = || async {
     ///     let (here, there) = memory::pair();
     ///     let server = Peer::builder(there).spawn();
@@ -183,7 +181,7 @@ impl Client {
     /// let client = Client::builder(connector).start();
     /// let mut ticks = client.subscribe::<(u64,)>("tick");
     /// for _ in 0..3 {
-    ///     let (tick,) = ticks.next().await.expect("the client goes on")?;
+    ///     let (tick,) = ticks.next().await.expect("the client is open")?;
     ///     assert_eq!(tick, 1);
     /// }
     /// # client.close().await;
@@ -191,34 +189,33 @@ impl Client {
     /// # }
     /// ```
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
-        Subscription::of_client(Arc::clone(&self.line().subscriptions), method)
+        Subscription::of_client(Arc::clone(&self.shared().subscriptions), method)
     }
 
-    /// The connection of the moment, if there is one. It is this one connection, which does not come
-    /// back: when it breaks, its errors are fatal.
+    /// The current connection, if there is one. This handle does not reconnect: when its connection breaks, its
+    /// errors are final.
     pub fn peer(&self) -> Option<Peer> {
-        self.line().peer().ok()
+        self.shared().peer().ok()
     }
 
-    /// Waits until there is a connection; fails when there will be none any more.
+    /// Waits until the client is connected. Fails if the client has ended.
     pub async fn connected(&self) -> Result<(), Error> {
         let mut state = self.watch();
         loop {
-            // What changes after this is not missed.
+            // A later change wakes the wait below.
             state.mark_unchanged();
-            match self.line().peer() {
+            match self.shared().peer() {
                 Ok(_) => return Ok(()),
                 Err(error) if !error.is_recoverable() => return Err(error),
                 Err(_) => {}
             }
-            // The state is kept by this very handle, so it is always there to change.
+            // Cannot fail: this handle keeps the sender alive.
             let _ = state.changed().await;
         }
     }
 
-    /// Makes the connection of the moment the last one: when it ends, so does the client. Say so before
-    /// you ask a server to leave, as an editor does with `shutdown` and `exit`. Without a connection
-    /// the client ends immediately.
+    /// Makes the current connection the last: when it ends, the client ends. Call this before you ask a server to
+    /// exit, as an editor does with `shutdown` and `exit`. Without a connection the client ends immediately.
     ///
     /// ```
     /// use duet_rpc::{Client, Disconnect, Error};
@@ -227,21 +224,21 @@ impl Client {
     ///     client.stop_reconnecting();
     ///     client.call::<()>("shutdown", ()).await?;
     ///     client.notify("exit", ()).await?;
-    ///     Ok(client.closed().await) // the remote closed it; its process ended with exit status: 0
+    ///     Ok(client.closed().await) // closed by the remote; the child process ended with exit status: 0
     /// }
     /// ```
     pub fn stop_reconnecting(&self) {
-        self.line().stop_reconnecting();
+        self.shared().stop_reconnecting();
     }
 
-    /// Ends for good: closes the connection as [`Peer::close`] does, or gives up to make one. It
-    /// begins at once, also if the future is dropped, which waits for the end.
+    /// Ends the client: closes the connection as [`Peer::close`] does, or stops connecting. Closing begins
+    /// immediately, even if the returned future is dropped; the future waits for the end.
     pub fn close(&self) -> impl Future<Output = Disconnect> + Send + 'static {
-        self.line().end();
+        self.shared().end();
         self.closed()
     }
 
-    /// Waits until there will be no connection any more, and says why.
+    /// Waits until the client has ended, and returns the reason.
     pub fn closed(&self) -> impl Future<Output = Disconnect> + Send + 'static {
         let mut state = self.watch();
         async move {
@@ -256,21 +253,21 @@ impl Client {
         }
     }
 
-    /// Where it stands. After a call has failed with [`Interrupted`](crate::ErrorKind::Interrupted), this does not
-    /// show the connection that broke.
+    /// The state of the client. Once a call has failed with [`Interrupted`](crate::ErrorKind::Interrupted), the
+    /// state no longer shows the broken connection as connected.
     pub fn state(&self) -> ClientState {
-        self.line().state.borrow().clone()
+        self.shared().state.borrow().clone()
     }
 
-    /// Where it stands, as something to wait on. A state that did not last may go unseen: what has to
-    /// be done on every connection is for [`on_connect`](ClientBuilder::on_connect).
+    /// The state of the client, as a channel to wait on. The channel may skip a short state. Use
+    /// [`on_connect`](ClientBuilder::on_connect) for work that every connection needs.
     pub fn watch(&self) -> watch::Receiver<ClientState> {
-        self.line().state.subscribe()
+        self.shared().state.subscribe()
     }
 
-    /// An error of a connection of this client, as one of the client.
-    pub(crate) fn judge(&self, error: Error) -> Error {
-        self.line().judge(error)
+    /// Converts an error of a connection into an error of the client.
+    pub(crate) fn to_client_error(&self, error: Error) -> Error {
+        self.shared().to_client_error(error)
     }
 }
 

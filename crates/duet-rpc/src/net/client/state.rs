@@ -1,4 +1,4 @@
-//! The state that the handles of a client share with its reconnect task.
+//! Shared state of a client: its handles and its reconnect task use it.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,34 +19,35 @@ use crate::error::{Error, ErrorKind};
 use crate::peer::Peer;
 use crate::sync::lock;
 
-pub(super) struct Line {
+/// The state of a client and its current connection.
+pub(super) struct SharedState {
     pub(super) state: watch::Sender<ClientState>,
-    /// The connection, from when it is made until it is closed.
+    /// The current connection, from its adoption until it is closed.
     current: Mutex<Option<Current>>,
     pub(super) subscriptions: Arc<ClientSubscriptions>,
-    /// A connection that stood for less was an attempt that came to nothing: a remote that takes every connection
-    /// and drops it must not be hurried.
+    /// A connection that lasted less counts as a failed attempt. Otherwise the client would hammer a remote that
+    /// accepts connections and closes them immediately.
     long_enough: Duration,
-    /// Set when no further connection is to be made.
+    /// Set when the client ends.
     over: SetOnce<()>,
-    /// Set when the connection of the moment is to be the last one.
+    /// `true` if the current connection is the last.
     is_last: AtomicBool,
 }
 
 struct Current {
     peer: Peer,
-    /// The number of the attempt that made it.
+    /// The number of the attempt that made the connection.
     attempt: u32,
     begun: Instant,
-    /// The number of the next attempt; set when the connection is found broken.
+    /// The number of the next attempt, once the connection is known to be broken.
     next_attempt: Option<u32>,
 }
 
-impl Line {
+impl SharedState {
     pub(super) fn new(profile: &Profile, long_enough: Duration) -> Self {
         let state = ClientState::Connecting { attempt: 1, cause: None };
         let message_bytes = profile.limits.message_bytes;
-        Line {
+        SharedState {
             state: watch::Sender::new(state),
             current: Mutex::default(),
             subscriptions: Arc::new(ClientSubscriptions::new(message_bytes)),
@@ -68,27 +69,27 @@ impl Line {
         self.over.initialized()
     }
 
-    /// Returns `true` if another connection follows when this one ends.
+    /// Returns `true` if the client reconnects when the current connection ends.
     pub(super) fn reconnects(&self) -> bool {
         !self.is_over() && !self.is_last.load(Ordering::SeqCst)
     }
 
-    /// The connection of the moment is the last one; without one it is over.
+    /// Makes the current connection the last. Without a connection the client ends.
     pub(super) fn stop_reconnecting(&self) {
         self.is_last.store(true, Ordering::SeqCst);
-        // Either there is a connection here, or whoever adopts one sees that it is over.
+        // No race: if `adopt` runs after this check, it sees that the client has ended.
         let is_none = self.current().is_none();
         if is_none {
             self.end();
         }
     }
 
-    /// The connection, if messages come and go on it, or why there is none.
+    /// The current connection if it is open, or the reason why not.
     pub(super) fn peer(&self) -> Result<Peer, Error> {
         if self.is_over() {
             return Err(match &*self.state.borrow() {
                 ClientState::Disconnected(disconnect) => disconnect.to_error(),
-                _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
+                _ => Error::new(ErrorKind::Disconnected).caused_by("the client is closing"),
             });
         }
         let error = match self.current_peer() {
@@ -97,24 +98,26 @@ impl Line {
             None => match &*self.state.borrow() {
                 ClientState::Connecting { cause: Some(cause), .. }
                 | ClientState::Disconnected(cause) => cause.to_error(),
-                _ => Error::new(ErrorKind::Disconnected).caused_by("it is being made"),
+                _ => Error::new(ErrorKind::Disconnected)
+                    .caused_by("the first connection is not ready"),
             },
         };
-        Err(self.judge(error))
+        Err(self.to_client_error(error))
     }
 
-    /// An error of a connection: that one is gone, but the client may make another.
-    pub(super) fn judge(&self, error: Error) -> Error {
+    /// Converts an error of a connection into an error of the client, which may reconnect.
+    pub(super) fn to_client_error(&self, error: Error) -> Error {
         if error.kind() != ErrorKind::Disconnected || !self.reconnects() {
             return error;
         }
-        // Whoever sees the error must not find the broken connection in the state. The task may be a moment behind.
+        // A caller that sees the error must not see the state `Connected` of the broken connection. The task may
+        // be a moment behind.
         self.note_broken();
         error.interrupted()
     }
 
-    /// Shows in the state that the connection of the moment is broken, if it is and another is to come; whoever
-    /// finds out first does. Returns the number of the next attempt.
+    /// Publishes that the current connection is broken, if it is and the client reconnects. The first caller that
+    /// notices the break does this. Returns the number of the next attempt.
     pub(super) fn note_broken(&self) -> Option<u32> {
         let mut current = self.current();
         let Current { peer, attempt, begun, next_attempt } = current.as_mut()?;
@@ -138,10 +141,10 @@ impl Line {
         Some(attempt)
     }
 
-    /// Makes an end for good, whatever is under way.
+    /// Ends the client.
     pub(super) fn end(&self) {
         let _ = self.over.set(());
-        // Either the connection is seen here, or whoever adopts it sees that it is over.
+        // No race: if `adopt` runs after this check, it sees that the client has ended.
         if let Some(peer) = self.current_peer() {
             peer.begin_close(None);
         }
@@ -149,7 +152,7 @@ impl Line {
 
     // ---- for the task
 
-    /// The output of a future; `None` if the client ends before.
+    /// Waits for a future; `None` if the client ends first.
     pub(super) async fn unless_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut over, mut work) = (pin!(self.over.wait()), pin!(work));
         poll_fn(|cx| match over.as_mut().poll(cx) {
@@ -159,7 +162,7 @@ impl Line {
         .await
     }
 
-    /// This is the connection from here on, made by the attempt of this number.
+    /// Makes this the current connection. `attempt` is the number of the attempt that made it.
     pub(super) fn adopt(&self, peer: &Peer, attempt: u32) {
         let (peer, begun) = (peer.clone(), Instant::now());
         let mut current = self.current();
@@ -170,7 +173,7 @@ impl Line {
         self.state.send_replace(ClientState::Connected);
     }
 
-    /// The connection is closed.
+    /// Forgets the current connection, which is closed.
     pub(super) fn let_go(&self) {
         let current = self.current().take();
         drop(current);
@@ -180,7 +183,7 @@ impl Line {
         self.state.send_replace(ClientState::Connecting { attempt, cause });
     }
 
-    /// Nothing more happens.
+    /// Publishes the end of the client.
     pub(super) fn finish(&self, disconnect: Disconnect) {
         self.end();
         self.let_go();

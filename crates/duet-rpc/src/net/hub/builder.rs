@@ -1,4 +1,4 @@
-//! Builder of a hub.
+//! Builder of a hub, with its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use duet_rpc_proto::Profile;
 #[cfg(unix)]
 use tokio::runtime::Handle;
 
-use super::{Counts, Hub, Inner, OnConnect, Place};
+use super::{Admission, Hub, HubState, OnConnect, RuntimeChoice};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::peer::{Peer, Registry};
 use crate::router::Router;
 
-/// The default bound of connections.
+/// Default maximum number of connections.
 pub(crate) const MOST: usize = 16 * 1024;
 
-/// The default bound of bytes that wait to be sent on all connections.
+/// Default budget for unsent bytes of all connections.
 const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 
-/// A [`Hub`] to be, made by [`Hub::builder`].
+/// Builder of a [`Hub`], made by [`Hub::builder`].
 ///
 /// ```
 /// use duet_rpc::{Hub, Profile, Router};
@@ -27,14 +27,14 @@ const MOST_OUTGOING: usize = 64 * 1024 * 1024;
 /// let hub = Hub::builder().profile(Profile::agent()).router(Router::new()).max_connections(100).build();
 /// assert_eq!(hub.connections(), 0);
 /// ```
-#[must_use = "it serves nobody before `build`"]
+#[must_use = "nothing happens before `build`"]
 pub struct HubBuilder {
     pub(crate) profile: Profile,
     pub(crate) router: Router,
     one_way: Option<Router>,
     pub(crate) most: Option<usize>,
     most_outgoing: usize,
-    place: Place,
+    runtime: RuntimeChoice,
     workers: Option<Arc<WorkerPool>>,
     pub(crate) on_connect: Option<OnConnect>,
     pub(crate) registry: Arc<Registry>,
@@ -48,7 +48,7 @@ impl HubBuilder {
             one_way: None,
             most: None,
             most_outgoing: MOST_OUTGOING,
-            place: Place::Here,
+            runtime: RuntimeChoice::Here,
             workers: None,
             on_connect: None,
             registry: Arc::default(),
@@ -67,41 +67,41 @@ impl HubBuilder {
         self
     }
 
-    /// How many connections there may be at the same time; 16,384 if nothing is said. One too many is
-    /// told so, and closed.
+    /// Sets the maximum number of connections at the same time. Default: 16,384. A connection over the limit
+    /// receives an error, and is closed.
     pub fn max_connections(mut self, most: usize) -> Self {
         self.most = Some(most);
         self
     }
 
-    /// The budget for bytes that wait to be sent, over all connections; 64 MiB by default. Each
-    /// connection also has the bound of its own,
-    /// [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
+    /// Sets the budget for unsent bytes of all connections together. Default: 64 MiB. Each connection also has its
+    /// own limit, [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
     ///
-    /// While the budget is spent, no handler begins on the worker threads, other handlers begin only on
-    /// connections on which nothing waits to be sent, and a connection whose remote reads nothing for
-    /// five seconds is closed.
+    /// While the budget is spent, no handler starts on the worker threads, other handlers start only on
+    /// connections without unsent bytes, and the hub closes a connection whose remote reads nothing for five
+    /// seconds.
     ///
-    /// The answers to batches that are under way have a budget of the same size to themselves. While that
-    /// is spent, requests of batches are answered busy.
+    /// The answers to pending batches have a separate budget of the same size. While that budget is spent,
+    /// requests in batches get the answer `Server busy`.
     pub fn max_outgoing_bytes(mut self, bytes: usize) -> Self {
         self.most_outgoing = bytes;
         self
     }
 
-    /// Serves this router to those who can be answered but not called, as over HTTP: methods that call
-    /// back or send events make no sense for them. Default: the [router](HubBuilder::router) of all.
+    /// Sets the router for clients that can be answered but not called, such as HTTP clients. Leave out methods
+    /// that call back or send events. Default: the [router](HubBuilder::router) for all connections.
     pub fn one_way(mut self, router: Router) -> Self {
         self.one_way = Some(router);
         self
     }
 
-    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
-    /// handled: to keep the peer, to spawn a task that calls the client, or to
-    /// [close](Peer::close) the connection. It runs on the thread of the connection, so it must not block.
+    /// Sets a function that is called with the [`Peer`] of each new connection, before the first message is
+    /// handled. It can keep the peer, spawn a task that calls the client, or [close](Peer::close) the connection.
+    /// It runs on the thread of the connection, inside its runtime, so it must not block.
     ///
-    /// A panic in it is logged, and closes this one connection. Over HTTP it is called for each connection
-    /// too, but such a client cannot be called, and its [identity](Peer::identity) comes with each request.
+    /// If it panics, the hub logs the panic and closes this one connection. It is also called for each HTTP
+    /// connection, but an HTTP client cannot be called, and its [identity](Peer::identity) comes with each
+    /// request.
     ///
     /// ```
     /// use duet_rpc::Hub;
@@ -117,28 +117,27 @@ impl HubBuilder {
         self
     }
 
-    /// Serves each connection on a runtime that is found for it, and handlers that may be slow on
-    /// these threads.
+    /// Serves each connection on the runtime that `find` returns, and runs slow handlers on the worker threads.
     #[cfg(unix)]
     pub(crate) fn on_threads(
         mut self,
         find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
         workers: Option<Arc<WorkerPool>>,
     ) -> Self {
-        self.place = Place::Threads(find);
+        self.runtime = RuntimeChoice::Threads(find);
         self.workers = workers;
         self
     }
 
-    /// Makes the hub. It serves nobody before [`Hub::serve`].
+    /// Makes the hub. It accepts connections from [`Hub::serve`] on.
     pub fn build(self) -> Hub {
-        Hub(Arc::new(Inner {
+        Hub(Arc::new(HubState {
             profile: self.profile,
             one_way: self.one_way.unwrap_or_else(|| self.router.clone()),
             router: self.router,
             most: self.most.unwrap_or(MOST),
-            counts: Counts::new(self.registry),
-            place: self.place,
+            admission: Admission::new(self.registry),
+            runtime: self.runtime,
             workers: self.workers,
             budget: Budget::shared(self.most_outgoing),
             on_connect: self.on_connect,

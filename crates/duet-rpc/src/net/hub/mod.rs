@@ -1,7 +1,7 @@
-//! Hub: many connections, one router (P8).
+//! Hub: serves many connections with one router (P8).
 
+mod admission;
 mod builder;
-mod registry;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -19,10 +19,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use self::admission::{Admission, Permit};
 pub use self::builder::HubBuilder;
 #[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
-use self::registry::{Counts, Permit};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::error::Logged;
@@ -35,17 +35,17 @@ use crate::peer::{Peer, PeerBuilder, Peers};
 use crate::router::Router;
 use crate::transport::TransportKind;
 
-/// Number of refused connections that stay open for a moment, so that their remotes receive the reason.
-/// Those beyond are told the reason, too, and closed immediately.
+/// Maximum number of refused connections that stay open for a moment, so that their remotes can read the reason.
+/// The hub sends the reason to further connections, too, but closes them immediately.
 const MOST_REFUSALS: usize = 64;
 
-/// Pause after a connection could not be accepted.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves everyone who connects, with one router, until it is told to stop.
+/// Serves many connections with one router, until it is stopped.
 ///
-/// Each connection is a [`Peer`] of its own: what one does is not seen by another, and what handlers
-/// want to keep for one of them they keep in [`Peer::extension`]. Over HTTP that belongs to one request.
+/// Each connection is a separate [`Peer`]. Handlers keep values of one connection in [`Peer::extension`]; over HTTP
+/// these values belong to one request.
 ///
 /// ```
 /// use duet_rpc::{Hub, Profile, Router, transport::Listener};
@@ -58,114 +58,113 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// println!("listening on {}", listener.address());
 /// let serving = tokio::spawn(hub.clone().serve(listener));
 ///
-/// // Later: those who are connected get the answers to what runs, and are told good-bye.
+/// // Later: running handlers finish and are answered, then the connections are closed.
 /// hub.stop().await;
 /// serving.await?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Hub(Arc<Inner>);
+pub struct Hub(Arc<HubState>);
 
-struct Inner {
+struct HubState {
     profile: Profile,
     router: Router,
-    /// Serves those who cannot be called back.
+    /// The router for clients that cannot be called.
     one_way: Router,
     most: usize,
-    counts: Arc<Counts>,
-    place: Place,
+    admission: Arc<Admission>,
+    runtime: RuntimeChoice,
     workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
     on_connect: Option<OnConnect>,
 }
 
-/// Called with each new connection.
+/// The function that the application set with `on_connect`.
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
-/// Threads that serve connections.
-enum Place {
-    /// On the runtime that accepts them.
+/// The runtime that serves a connection.
+enum RuntimeChoice {
+    /// The runtime that accepts the connection.
     Here,
-    /// On one that this finds for each.
+    /// The runtime that this function returns; `None` means the accepting runtime.
     #[cfg(unix)]
     Threads(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
 }
 
 impl Hub {
-    /// Begins a hub: set what it needs, then [`build`](HubBuilder::build) it.
+    /// Returns a builder; finish it with [`build`](HubBuilder::build).
     pub fn builder() -> HubBuilder {
         HubBuilder::new()
     }
 
-    /// The number of connections.
+    /// The number of open connections.
     pub fn connections(&self) -> usize {
-        *self.0.counts.open.borrow()
+        *self.0.admission.open.borrow()
     }
 
-    /// The connections that are open, to list them or to notify all of them: a handle that can be taken before
-    /// the hub serves.
+    /// The open connections, to list them or to notify all of them. The handle works even before the hub serves.
     ///
     /// ```
     /// use duet_rpc::{Error, Hub};
     ///
     /// fn announce(hub: &Hub, version: u64) -> Result<(), Error> {
-    ///     let told = hub.peers().broadcast("changed", [version])?;
-    ///     println!("{} were told, {} are too slow", told.sent, told.skipped);
+    ///     let broadcast = hub.peers().broadcast("changed", [version])?;
+    ///     println!("sent to {}, skipped {}", broadcast.sent, broadcast.skipped);
     ///     Ok(())
     /// }
     /// ```
     pub fn peers(&self) -> Peers {
-        Peers::of(&self.0.counts.registry)
+        Peers::from_registry(&self.0.admission.registry)
     }
 
-    /// Serves those who connect here, until the hub is stopped. Several listeners can be served at the
-    /// same time.
+    /// Accepts and serves the connections of a listener, until the hub is stopped. A hub can serve several
+    /// listeners at the same time.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn serve(self, mut listener: Listener) {
-        listener.leave_with(&self.0.counts.going_away);
-        let mut stopping = self.0.counts.is_stopping.subscribe();
-        let complaints = LogLimiter::new(1);
+        listener.leave_with(&self.0.admission.going_away);
+        let mut stopping = self.0.admission.is_stopping.subscribe();
+        let log_limit = LogLimiter::new(1);
         #[cfg(unix)]
         let mut reserve = Reserve::new();
         loop {
             match until(&mut stopping, listener.accept()).await {
                 None => break,
-                Some(Ok(incoming)) => self.admit(incoming, &complaints),
+                Some(Ok(incoming)) => self.admit(incoming, &log_limit),
                 #[cfg(unix)]
                 Some(Err(error)) if Reserve::is_needed(&error) => {
-                    if self.refuse_one(&mut listener, &mut reserve, &complaints).await.is_err() {
-                        // Another thread has taken the reserve. To try again immediately would only spin.
+                    if self.refuse_one(&mut listener, &mut reserve, &log_limit).await.is_err() {
+                        // Another thread has taken the reserve. An immediate retry would spin.
                         let _ = until(&mut stopping, sleep(PAUSE)).await;
                     }
                 }
                 Some(Err(error)) => {
-                    complaints.log("connections were not accepted", || {
-                        tracing::warn!(%error, "a connection was not accepted");
+                    log_limit.log("connections not accepted", || {
+                        tracing::warn!(%error, "cannot accept a connection");
                     });
-                    // To try again immediately might only spin.
+                    // An immediate retry could spin.
                     let _ = until(&mut stopping, sleep(PAUSE)).await;
                 }
             }
         }
     }
 
-    fn admit(&self, incoming: Incoming, complaints: &LogLimiter) {
-        let Some(permit) = Permit::take(&self.0.counts, self.0.most) else {
+    fn admit(&self, incoming: Incoming, log_limit: &LogLimiter) {
+        let Some(permit) = Permit::take(&self.0.admission, self.0.most) else {
             let limit = self.0.most;
-            complaints.log("connections were refused", || {
-                tracing::warn!(limit, "too many connections, one was refused");
+            log_limit.log("connections refused", || {
+                tracing::warn!(limit, "connection refused: too many connections");
             });
             return self.refuse(incoming);
         };
-        let work = converse(Arc::clone(&self.0), incoming, permit);
-        let elsewhere: Option<Handle> = match &self.0.place {
-            Place::Here => None,
+        let work = serve_connection(Arc::clone(&self.0), incoming, permit);
+        let elsewhere: Option<Handle> = match &self.0.runtime {
+            RuntimeChoice::Here => None,
             #[cfg(unix)]
-            Place::Threads(find) => find(),
+            RuntimeChoice::Threads(find) => find(),
         };
         match elsewhere {
             Some(runtime) => drop(runtime.spawn(work)),
@@ -175,74 +174,73 @@ impl Hub {
 
     fn refuse(&self, incoming: Incoming) {
         let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
-        let counts = Arc::clone(&self.0.counts);
-        if counts.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
-            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+        let admission = Arc::clone(&self.0.admission);
+        if admission.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
+            admission.refusals.fetch_sub(1, Ordering::Relaxed);
             return refused.close();
         }
         tokio::spawn(async move {
             let _ = refused.linger().await;
-            counts.refusals.fetch_sub(1, Ordering::Relaxed);
+            admission.refusals.fetch_sub(1, Ordering::Relaxed);
         });
     }
 
-    /// Refuses the next that waits to connect, if there is one, because there is no descriptor to serve it
-    /// with.
+    /// Refuses the next waiting connection, if there is one, because no file descriptor is left to serve it.
     #[cfg(unix)]
     async fn refuse_one(
         &self,
         listener: &mut Listener,
         reserve: &mut Reserve,
-        complaints: &LogLimiter,
+        log_limit: &LogLimiter,
     ) -> std::io::Result<()> {
         let refuse = |incoming: Incoming| {
             let connections = self.connections();
-            complaints.log("connections were refused", || {
-                tracing::warn!(connections, "too many open files, a connection was refused");
+            log_limit.log("connections refused", || {
+                tracing::warn!(connections, "connection refused: too many open files");
             });
             incoming.refuse(&busy(&self.0.profile, connections)).close();
         };
         let refused = poll_fn(|cx| Poll::Ready(reserve.poll_refuse(cx, listener, refuse))).await;
         match refused {
             Poll::Ready(refused) => refused,
-            // Nobody waits.
+            // No connection waits.
             Poll::Pending => Ok(()),
         }
     }
 
     /// Begins to [stop](Hub::stop).
     pub(crate) fn begin_stop(&self) {
-        self.0.counts.stop();
+        self.0.admission.stop();
     }
 
-    /// Stops: no further connection is accepted, what runs is finished and answered, within the
-    /// profile's [`drain_timeout`](Profile::drain_timeout), and each connection is closed. It begins
-    /// at once, also if the future is dropped, which waits for the last.
+    /// Stops the hub: it accepts no further connection, lets running handlers finish within the profile's
+    /// [`drain_timeout`](Profile::drain_timeout), sends their answers, and closes each connection. Stopping begins
+    /// immediately, even if the returned future is dropped; the future waits for the last connection.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         self.begin_stop();
-        let mut open = self.0.counts.open.subscribe();
+        let mut open = self.0.admission.open.subscribe();
         async move {
-            // It cannot fail as long as there are connections, as each keeps the sender.
+            // Each open connection keeps the sender alive, so an error means that none is open.
             let _ = open.wait_for(|open| *open == 0).await;
         }
     }
 
-    /// Waits until it is told to stop.
+    /// Waits until the hub is stopped.
     #[cfg(unix)]
     pub(crate) async fn stopping(&self) {
-        let _ = self.0.counts.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+        let _ = self.0.admission.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
     }
 }
 
-/// Serves one connection, from its first byte to its end.
-async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
-    let mut stopping = hub.counts.is_stopping.subscribe();
-    // What it takes to open a connection is not kept as long as it stands.
+/// Serves one connection from the first byte to the end.
+async fn serve_connection(hub: Arc<HubState>, incoming: Incoming, _permit: Permit) {
+    let mut stopping = hub.admission.is_stopping.subscribe();
+    // Boxed, so that the memory for opening is freed while the connection is open.
     let opening = Box::pin(incoming.open(&hub.profile));
     let (transport, remote) = match until(&mut stopping, opening).await {
         Some(Ok(opened)) => opened,
         Some(Err(error)) => {
-            tracing::debug!(%error, "a connection was not opened");
+            tracing::debug!(%error, "cannot open a connection");
             return;
         }
         None => return,
@@ -252,25 +250,25 @@ async fn converse(hub: Arc<Inner>, incoming: Incoming, _permit: Permit) {
         _ => hub.router.clone(),
     };
     let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
-    let registry = &hub.counts.registry;
+    let registry = &hub.admission.registry;
     let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
     driver.share_thread();
     driver.use_pool(hub.workers.clone());
     let shared = Arc::clone(peer.shared());
-    shared.span.in_scope(|| tracing::debug!("a connection was opened"));
+    shared.span.in_scope(|| tracing::debug!("connection opened"));
     if let Some(on_connect) = &hub.on_connect
         && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
     {
-        // It is closed as by a handle: the remote is told, and nothing that it sends is begun.
+        // A graceful close: the remote learns of it, and none of its messages is handled.
         shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
         peer.begin_close(None);
     }
-    let _entry = registry.enter(peer, || *hub.counts.is_stopping.borrow());
+    let _registration = registry.enter(peer, || *hub.admission.is_stopping.borrow());
     let end = (&mut driver).await;
-    shared.span.in_scope(|| tracing::debug!("a connection has ended: {end}"));
+    shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
 }
 
-/// Waits for this, but only until it is to stop.
+/// Waits for a future; `None` if the hub stops first.
 async fn until<T>(
     stopping: &mut watch::Receiver<bool>,
     work: impl Future<Output = T>,
@@ -284,7 +282,7 @@ async fn until<T>(
     .await
 }
 
-/// The error for a connection over the limit, on transports that carry frames.
+/// The frame with the error for a connection over the limit.
 fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
     let framing = match profile.framing {
         FramingChoice::Fixed(framing) => framing,
@@ -309,15 +307,15 @@ impl fmt::Debug for Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::converse;
+    use super::serve_connection;
 
     fn size<A, B, C, F: Future>(_: fn(A, B, C) -> F) -> usize {
         size_of::<F>()
     }
 
-    /// This is most of the cost of a connection, and would grow unnoticed otherwise.
+    /// The future is most of the memory of a connection. Without this test its growth would go unnoticed.
     #[test]
     fn p8_a_connection_is_small() {
-        assert!(size(converse) <= 2048, "{}", size(converse));
+        assert!(size(serve_connection) <= 2048, "{}", size(serve_connection));
     }
 }

@@ -1,4 +1,4 @@
-//! Generated code gives no warning, even to users who want to see all of them.
+//! Generated code causes no warning, even with all lints on.
 #![deny(
     warnings,
     missing_docs,

@@ -1,4 +1,4 @@
-//! Generated code relies on no name that users could have taken.
+//! Generated code does not depend on names that users can redefine.
 #![no_implicit_prelude]
 #![allow(dead_code, unused_variables)]
 

@@ -4,7 +4,7 @@ enum Failed {
     Params,
     #[rpc(code = -32768)]
     First,
-    // These are for servers, and not reserved.
+    // Servers may use these codes.
     #[rpc(code = -32050)]
     Server,
     #[rpc(code = -32769)]

@@ -14,7 +14,7 @@ impl<T: Send + Sync + 'static> Calculator<T> {
     pub async fn add(&self, a: i64) -> i64 {
         a
     }
-    // Neither is served.
+    // The router serves neither of these.
     fn private(&mut self) {}
     pub fn constant() -> i64 {
         1
