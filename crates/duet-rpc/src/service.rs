@@ -75,6 +75,7 @@
 //! Arguments of the type [`Context`](crate::Context) are not params: they are there for the asking, in any position. So is the
 //! client of the caller's methods, where `callbacks` names their trait; it calls back over the same
 //! connection. `#[rpc(context)]` marks an argument of any other type that implements [`FromContext`](crate::FromContext).
+//! Without the mark such a type does not compile: the caller would send it, and could forge it.
 //!
 //! ```
 //! # use duet_rpc::Context;

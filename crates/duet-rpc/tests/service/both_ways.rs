@@ -58,7 +58,8 @@ enum SaveError {
     NoEditor,
 }
 
-/// Made of the context by the application.
+/// Made of the context by the application, and never read from params, although serde could.
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Caller(String);
 
 impl FromContext for Caller {
