@@ -235,7 +235,7 @@ pub use context::Context;
 ///
 /// | on a variant or struct, `#[rpc(...)]` | |
 /// |---|---|
-/// | `code = 1001` | the code; one that JSON-RPC does not reserve, or from -32099 to -32000 |
+/// | `code = 1001` | the code: from -32099 to -32001, or any below -32768 or above -32000 |
 /// | `message = "..."` | the message; else the words of the variant's name |
 /// | `internal` | an internal error: its one field is the cause, for the log alone. It cannot be read back |
 /// | `transparent` | the error that is its one field |

@@ -44,8 +44,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An error for the remote to understand. Codes from -32099 to -32001 are the application's, and so are
-    /// all that JSON-RPC does not reserve.
+    /// An error for the remote to understand. The codes of the application are those from -32099 to -32001, and
+    /// any below -32768 or above -32000: JSON-RPC reserves the rest, and -32000 is `Server busy`.
     ///
     /// The log shows the code, and the message if it is a `&'static str`. A message made at run time may
     /// hold what the remote sent, so it stays out; add [`caused_by`](Failure::caused_by) for the log.
