@@ -52,6 +52,10 @@ impl Router {
     /// reads and writes, when the message's turn has come. They apply to everything in this router, registered
     /// before or after, even to unknown methods. A guard costs no allocation.
     ///
+    /// A guard sees what clients send. It does not hold back what they are sent: a
+    /// [`broadcast`](crate::Peers::broadcast) reaches clients whose every call it refuses, unless
+    /// [`Peers::filter`](crate::Peers::filter) leaves them out.
+    ///
     /// The error is anything that converts into a [`Failure`], such as an enum with
     /// [`#[derive(RpcError)]`](derive@crate::RpcError). A closure that uses `?`, or never fails, writes its type:
     /// `|message| -> Result<(), Failure> { … }`.
