@@ -25,6 +25,9 @@ pub struct Backoff {
     pub factor: f64,
     /// The most that it grows to; 30 s if nothing is said.
     pub most: Duration,
+    /// The time for which a connection must have stood to count as good. A connection that broke before counts as
+    /// an attempt that failed. Default: `None`, which means as long as `most`.
+    pub good_after: Option<Duration>,
     /// Which part of the time is random, from 0 to 1; 0.5 if nothing is said, so that the time is
     /// between half and all of what it has grown to.
     pub jitter: f64,
@@ -36,12 +39,18 @@ impl Default for Backoff {
             first: Duration::from_millis(100),
             factor: 2.0,
             most: Duration::from_secs(30),
+            good_after: None,
             jitter: 0.5,
         }
     }
 }
 
 impl Backoff {
+    /// The time for which a connection must have stood to count as good.
+    pub(super) fn good_after(&self) -> Duration {
+        self.good_after.unwrap_or(self.most)
+    }
+
     /// The time to wait when so many attempts in a row came to nothing. It depends on nothing else
     /// but the random number: 0 gives all of the time, larger ones less.
     pub fn delay(&self, failed: u32, random: u64) -> Duration {
@@ -67,7 +76,7 @@ mod tests {
 
     #[test]
     fn p6_the_time_grows_to_its_most_and_a_part_of_it_is_random() {
-        let plain = Backoff { first: MS(100), factor: 2.0, most: MS(1000), jitter: 0.5 };
+        let plain = Backoff { first: MS(100), most: MS(1000), ..Backoff::default() };
         let odd = |factor, jitter| Backoff { factor, jitter, ..plain };
         let (low, middle, high) = (0, u64::MAX / 2, u64::MAX);
         let rows = [

@@ -57,16 +57,16 @@ impl ClientBuilder {
 
     /// Sets the time between attempts.
     ///
-    /// When a connection breaks, the first attempt follows at once. But a connection that stood for
-    /// less than the longest wait, [`Backoff::most`], counts as an attempt that came to nothing, so
-    /// that a remote which accepts and drops at once is not hurried.
+    /// When a connection breaks, the first attempt follows immediately. But a connection that stood for less than
+    /// [`Backoff::good_after`] counts as an attempt that failed, so a remote that accepts connections and drops them
+    /// gets no more attempts than one that cannot be reached.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
     /// Ends the client when so many attempts to connect have failed in a row. A connection that stood for
-    /// less than [`Backoff::most`] counts as one that failed, so a server that crashes at the start is given
+    /// less than [`Backoff::good_after`] counts as one that failed, so a server that crashes at the start is given
     /// up too. If nothing is said, it goes on until it is closed.
     pub fn give_up_after(mut self, failures: u32) -> Self {
         self.0.most_failures = Some(failures);
@@ -130,7 +130,7 @@ impl ClientBuilder {
 
     /// Makes the state that goes with the settings, now that they are known.
     fn begin(&mut self) {
-        self.0.line = Arc::new(Line::new(&self.0.profile, self.0.backoff.most));
+        self.0.line = Arc::new(Line::new(&self.0.profile, self.0.backoff.good_after()));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {
