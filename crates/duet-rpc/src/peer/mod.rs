@@ -133,10 +133,13 @@ impl Peer {
     /// call would; when it returns, the notification is in order behind all that was sent before,
     /// and not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        match self.shared().notify(notification(method, &params)?)? {
-            None => Ok(()),
-            Some(waits) => waits.wait().await,
-        }
+        let sent = async {
+            match self.shared().notify(notification(method, &params)?)? {
+                None => Ok(()),
+                Some(waits) => waits.wait().await,
+            }
+        };
+        sent.await.map_err(Error::unsent)
     }
 
     /// A stream of events to the remote that never waits: what does not fit is dropped, and
@@ -150,6 +153,10 @@ impl Peer {
     ///
     /// The router need not know the method. If it does, its handler runs for each notification as well.
     /// Several subscriptions to a method get each notification each. Requests are for handlers alone.
+    ///
+    /// A [service](mod@crate::service) trait that has the notifications gives them names and types: implement it, and
+    /// serve it with `into_router`. The sender uses its typed client, so neither side writes a method name or the
+    /// type of params again. Subscribe where the notifications belong into the middle of other code.
     ///
     /// Cancellations and progress that the connection itself understands are not delivered.
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {

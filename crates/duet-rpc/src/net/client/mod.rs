@@ -37,7 +37,8 @@ use crate::peer::Peer;
 /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), which is recoverable, and so do those
 /// that are made before there is a new one: nothing is kept to be sent later, and nothing is sent
 /// twice, as only the application knows which of its calls may be repeated. It can wait for
-/// [`connected`](Client::connected) and then try again.
+/// [`connected`](Client::connected) and then try again. [`Error::was_sent`] tells calls that were never sent, and so
+/// can always be repeated, from those that were pending.
 ///
 /// It is cheap to clone. When the last clone is dropped, it is closed.
 ///
@@ -157,7 +158,7 @@ impl Client {
     /// Sends a notification, on the connection of the moment; else as [`Peer::notify`] does. It is
     /// lost if the connection breaks before it has left.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let peer = self.line().peer()?;
+        let peer = self.line().peer().map_err(Error::unsent)?;
         peer.notify(method, params).await.map_err(|error| self.judge(error))
     }
 
