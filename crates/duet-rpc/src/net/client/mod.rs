@@ -167,10 +167,14 @@ impl Client {
     /// being closed.
     ///
     /// A server that has to be asked for its notifications has to be asked again on each connection: do that in
-    /// [`on_connect`](ClientBuilder::on_connect). What it sent while there was no connection is lost.
+    /// [`on_connect`](ClientBuilder::on_connect). What it sent while there was no connection is lost. So when a
+    /// connection takes the place of another, the subscription yields an error of the kind
+    /// [`Interrupted`](crate::ErrorKind::Interrupted), and goes on.
+    ///
+    /// For typed notifications, serve their trait instead: see [`Peer::subscribe`].
     ///
     /// ```
-    /// use duet_rpc::{Client, Error, Peer, transport::memory};
+    /// use duet_rpc::{Client, Error, ErrorKind, Peer, transport::memory};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
@@ -183,10 +187,16 @@ impl Client {
     /// };
     /// let client = Client::builder(connector).start();
     /// let mut ticks = client.subscribe::<(u64,)>("tick");
-    /// for _ in 0..3 {
-    ///     let (tick,) = ticks.next().await.expect("the client goes on")?;
-    ///     assert_eq!(tick, 1);
+    /// let (mut sum, mut gaps) = (0, 0);
+    /// while sum < 3 {
+    ///     match ticks.next().await.expect("the client goes on") {
+    ///         Ok((tick,)) => sum += tick,
+    ///         // A new connection: the place to ask the server for what was missed.
+    ///         Err(error) if error.kind() == ErrorKind::Interrupted => gaps += 1,
+    ///         Err(error) => return Err(error),
+    ///     }
     /// }
+    /// assert_eq!(gaps, 2);
     /// # client.close().await;
     /// # Ok(())
     /// # }
