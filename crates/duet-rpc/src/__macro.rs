@@ -6,10 +6,11 @@ use std::marker::PhantomData;
 
 pub use serde;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::context::Context;
 use crate::error::{Failure, RemoteError};
-use crate::handler::IntoFailure;
+use crate::handler::{FromContext, IntoFailure};
 use crate::service::{MethodInfo, ParamInfo, ParamsForm};
 
 /// Converts the error of a method into the failure of its handler.
@@ -48,6 +49,43 @@ pub const fn param_info(name: &'static str) -> ParamInfo {
 /// Compiles if serde can read params as this type.
 pub fn params<T: for<'de> Deserialize<'de>>() {}
 
+/// A type that a service reads from a message as one of its params.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a param of a service: serde cannot read it, and it is not marked `#[rpc(context)]`",
+    label = "a `{Self}` is neither a param nor marked",
+    note = "if it implements `FromContext`, so that the caller does not send it: mark the argument `#[rpc(context)]`",
+    note = "if the caller sends it: add `#[derive(serde::Deserialize)]`"
+)]
+pub trait Param<'de>: Sized {
+    /// Reads it.
+    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+}
+
+impl<'de, T: Deserialize<'de>> Param<'de> for T {
+    #[inline]
+    fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer)
+    }
+}
+
+/// Compiles if all params of a service can be read as this type.
+pub fn whole_params<T: for<'de> Param<'de>>() {}
+
+/// An argument that is made of the context. It is never params, even if serde can read the type inside: a handler
+/// with such an argument would be ambiguous.
+#[derive(Debug)]
+pub struct Extracted<T>(pub T);
+
+impl<T: FromContext> FromContext for Extracted<T> {
+    #[inline(always)]
+    fn from_context(context: Context) -> Result<Self, Failure> {
+        T::from_context(context).map(Extracted)
+    }
+}
+
+/// Compiles if this type is made of the context.
+pub fn extracted<T: FromContext>() {}
+
 /// Compiles if serde can write a result of this type.
 pub fn result<T: Serialize>() {}
 
@@ -77,3 +115,28 @@ pub trait NotResult {
 }
 
 impl<T> NotResult for Returned<T> {}
+
+/// The type of a param. `IS_FROM_CONTEXT` of its own has precedence over that of [`NotFromContext`], so it
+/// tells a type that implements [`FromContext`] from other types.
+#[derive(Debug)]
+pub struct ParamType<T>(PhantomData<T>);
+
+impl<T: FromContext> ParamType<T> {
+    /// It does.
+    pub const IS_FROM_CONTEXT: bool = true;
+}
+
+impl<T: FromContext> ParamType<Option<T>> {
+    /// The type inside does.
+    pub const IS_FROM_CONTEXT_INSIDE: bool = true;
+}
+
+/// See [`ParamType`].
+pub trait NotFromContext {
+    /// It does not.
+    const IS_FROM_CONTEXT: bool = false;
+    /// The type inside does not.
+    const IS_FROM_CONTEXT_INSIDE: bool = false;
+}
+
+impl<T> NotFromContext for ParamType<T> {}

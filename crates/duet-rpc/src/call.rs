@@ -115,7 +115,7 @@ impl<T> Call<T> {
             };
             match next {
                 Ok(step) => self.step = step,
-                Err(error) => return Poll::Ready(Err(error)),
+                Err(error) => return Poll::Ready(Err(error.unsent())),
             }
         }
     }

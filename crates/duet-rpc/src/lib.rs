@@ -238,7 +238,7 @@ pub use context::Context;
 ///
 /// | on a variant or struct, `#[rpc(...)]` | |
 /// |---|---|
-/// | `code = 1001` | the code: a code that JSON-RPC does not reserve, or a code from -32099 to -32000 |
+/// | `code = 1001` | the code: from -32099 to -32001, or any below -32768 or above -32000 |
 /// | `message = "..."` | the message. Default: the words of the variant's name |
 /// | `internal` | an internal error: its one field is the cause, which only the log shows. The caller cannot read it back |
 /// | `transparent` | passes on the error in its one field |

@@ -77,7 +77,8 @@
 //! An argument of type [`Context`](crate::Context) is not a param: a method may take it in any position. With the
 //! option `callbacks`, a method may also take the client of the caller's trait, which calls back over the same
 //! connection. `#[rpc(context)]` marks an argument of any other type that implements
-//! [`FromContext`](crate::FromContext).
+//! [`FromContext`](crate::FromContext). Without the mark, such a type does not compile: the caller would
+//! send it, and could forge it.
 //!
 //! ```
 //! # use duet_rpc::Context;

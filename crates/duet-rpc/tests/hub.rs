@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::transport::{Address, Connector, Listener};
-use duet_rpc::{CloseReason, Context, ErrorKind, Failure, Hub, Peer, Profile, Router};
+use duet_rpc::{CloseReason, Context, ErrorKind, Failure, Hub, Peer, Peers, Profile, Router};
 
 /// The time after which a test counts as hanging. No test depends on it otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -207,6 +207,54 @@ async fn p9_a_handler_broadcasts_to_all_connections_of_its_hub() {
     server.closed().await;
     assert!(peers.is_empty());
     assert_eq!(peers.broadcast("said", ()).expect("it is JSON"), Default::default());
+}
+
+/// The user who has logged in on a connection.
+#[derive(Default)]
+struct User(std::sync::OnceLock<String>);
+
+/// A guard refuses calls of a client that has not logged in, and a filter keeps notifications from it.
+#[tokio::test]
+async fn p9_a_filter_leaves_connections_out_of_lists_and_broadcasts() {
+    let members = |peers: Peers| peers.filter(|peer| peer.extension::<User>().0.get().is_some());
+    let router = Router::new()
+        .method("say", move |(text,): (String,), cx: Context| {
+            members(cx.peers()).broadcast("said", [text]).expect("it is JSON").sent
+        })
+        .guard(|message| match message.peer().extension::<User>().0.get() {
+            Some(_) => Ok(()),
+            None => Err(Failure::new(401, "log in")),
+        });
+    let login = |(name,): (String,), cx: Context| {
+        let _ = cx.peer().extension::<User>().0.set(name);
+    };
+    let hub = Hub::builder().router(Router::new().method("login", login).merge(router)).build();
+    let address = serve(&hub);
+    let (ada, eve) =
+        (connect(&address, Router::new()).await, connect(&address, Router::new()).await);
+    let (mut to_ada, mut to_eve) = (ada.subscribe::<(String,)>("said"), eve.subscribe("said"));
+    connected(&hub, 2).await;
+    let is_member = members(hub.peers());
+    assert_eq!((is_member.len(), is_member.iter().count(), hub.peers().len()), (0, 0, 2));
+    assert!(is_member.is_empty());
+    ada.call::<()>("login", ["Ada"]).await.expect("it is served");
+    assert_eq!((is_member.len(), is_member.clone().into_iter().count()), (1, 1));
+    assert_eq!(is_member.filter(|_| false).len(), 0);
+    assert_eq!(ada.call::<usize>("say", ["secret"]).await.expect("she is in"), 1);
+    assert_eq!(to_ada.next().await.expect("it stands").expect("it fits").0, "secret");
+    assert_eq!(
+        eve.call::<usize>("say", ["hi"])
+            .await
+            .expect_err("she is not in")
+            .remote()
+            .map(|it| it.code),
+        Some(401)
+    );
+    // All are told of this, whoever they are; it is the first that Eve hears.
+    assert_eq!(hub.peers().broadcast("said", ["public"]).expect("it is JSON").sent, 2);
+    let (heard,): (String,) = to_eve.next().await.expect("it stands").expect("it fits");
+    assert_eq!(heard, "public");
+    hub.stop().await;
 }
 
 /// Whoever is told in `on_connect` that somebody comes, is not told of itself.

@@ -61,6 +61,42 @@ async fn poll_once<F: Future>(future: F) -> Pin<Box<F>> {
     future
 }
 
+#[tokio::test(start_paused = true)]
+async fn p2_p5_an_error_tells_messages_that_were_not_sent_from_those_that_may_have_arrived() {
+    let sent = |error: duet_rpc::Error| (error.kind(), error.was_sent());
+    let (peer, remote) = full_peer(Router::new()).await;
+    let late = peer.call::<Value>("late", ()).timeout(Duration::from_secs(1));
+    let late = late.await.expect_err("there is no room");
+    assert_eq!(sent(late), (ErrorKind::Timeout, false));
+    let note = peer.notify("late", ()).await.expect_err("there is no room");
+    assert_eq!(sent(note), (ErrorKind::Timeout, false));
+    let queued = [(); 3].map(|()| tokio::spawn(peer.call::<Value>("queued", ())));
+    let note = poll_once(peer.notify("queued", ())).await;
+    drop(remote);
+    for call in queued {
+        let error = call.await.expect("no panic").expect_err("the remote is gone");
+        assert_eq!(sent(error), (ErrorKind::Disconnected, false));
+    }
+    let note = note.await.expect_err("the remote is gone");
+    assert_eq!(sent(note), (ErrorKind::Disconnected, false));
+    let after = peer.call::<Value>("after", ()).await.expect_err("the remote is gone");
+    assert_eq!(sent(after), (ErrorKind::Disconnected, false));
+    let wrong = peer.call::<Value>("wrong", 7).await.expect_err("params are no number");
+    assert_eq!(sent(wrong), (ErrorKind::Params, false));
+
+    let (here, there) = tokio::io::duplex(4000);
+    let peer = Peer::builder(Stream::from_io(here)).spawn();
+    let mut remote = Remote(BufReader::new(there).lines());
+    let late = peer.call::<Value>("late", ()).timeout(Duration::from_secs(1));
+    let late = late.await.expect_err("nobody answers");
+    assert_eq!(sent(late), (ErrorKind::Timeout, true));
+    let pending = tokio::spawn(peer.call::<Value>("pending", ()));
+    while remote.next().await.as_deref() != Some("pending") {}
+    drop(remote);
+    let pending = pending.await.expect("no panic").expect_err("the remote is gone");
+    assert_eq!(sent(pending), (ErrorKind::Disconnected, true));
+}
+
 /// The methods that the remote reads after a last notification, up to the end of the connection.
 async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
     let reader = tokio::spawn(remote.all());

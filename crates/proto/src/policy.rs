@@ -70,8 +70,11 @@ pub enum IdStyle {
     Uuid,
 }
 
-/// All settings of a connection. The specification has [a table](crate::specification#4-command-line) of the
-/// three profiles.
+/// All settings of a connection.
+///
+/// There are four presets: [`agent`](Profile::agent), [`desktop`](Profile::desktop), [`editor`](Profile::editor) and
+/// [`mcp`](Profile::mcp), which is `agent` in the words of MCP. The command line has the first three, and the
+/// specification has [a table](crate::specification#4-command-line) of them.
 ///
 /// Take a preset, and change what you need. The most common settings have a method each;
 /// [`with`](Profile::with) reaches every field.

@@ -14,17 +14,29 @@ pub(crate) struct Caller {
     sender: oneshot::Sender<Settlement>,
     /// Set if the call is observed.
     pub(super) watch: Option<Box<CallWatch>>,
+    /// `true` if the message of the call never left the send queue.
+    is_unsent: bool,
 }
 
 impl Caller {
     /// A caller, and the receiver that it waits on.
     pub(crate) fn new() -> (Self, oneshot::Receiver<Settlement>) {
         let (sender, receiver) = oneshot::channel();
-        (Caller { sender, watch: None }, receiver)
+        (Caller { sender, watch: None, is_unsent: false }, receiver)
+    }
+
+    /// The same caller, of a call whose message never left the send queue.
+    pub(super) fn unsent(mut self) -> Self {
+        self.is_unsent = true;
+        self
     }
 
     /// Ends the call. The caller may have given up already.
     pub(super) fn settle(self, settlement: Settlement) {
+        let settlement = match self.is_unsent {
+            true => settlement.map_err(Error::unsent),
+            false => settlement,
+        };
         if let Some(watch) = self.watch {
             watch.end(match &settlement {
                 Ok(_) => End::Result,
@@ -41,12 +53,12 @@ impl Caller {
         }
     }
 
-    /// Ends a call that was never sent.
+    /// Ends a call that the connection did not accept.
     pub(super) fn refuse(self, error: Error) {
         if let Some(watch) = self.watch {
             watch.forget();
         }
-        let _ = self.sender.send(Err(error));
+        let _ = self.sender.send(Err(error.unsent()));
     }
 }
 

@@ -319,8 +319,7 @@ impl Connection {
         if let Some(notice) = self.session.handle_gone() {
             log::notice(notice, &LogFields::default());
         }
-        let mut callers: Vec<_> =
-            std::iter::from_fn(|| self.session.abandon()).map(|it| it.1).collect();
+        let mut callers: Vec<_> = std::iter::from_fn(|| self.abandon_call()).collect();
         // It is set already if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
         self.stop_tasks();
@@ -328,7 +327,7 @@ impl Connection {
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {
             match command {
-                Command::Call { caller, .. } => callers.push(caller),
+                Command::Call { caller, .. } => callers.push(caller.unsent()),
                 // The cause of a failure is the application's, and may panic when it is dropped.
                 Command::Ended(_, Some(Err(failure))) => drop_quietly(failure),
                 _ => {}

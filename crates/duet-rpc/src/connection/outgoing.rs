@@ -159,9 +159,15 @@ impl Connection {
 
     /// Fails all calls, because no answer can come any more.
     pub(super) fn abandon_calls(&mut self, disconnect: &Disconnect) {
-        while let Some((_, caller)) = self.session.abandon() {
+        while let Some(caller) = self.abandon_call() {
             caller.settle(Err(disconnect.to_error()));
         }
+    }
+
+    /// Takes a pending call out of the session. Its caller learns whether the call was sent.
+    pub(super) fn abandon_call(&mut self) -> Option<Caller> {
+        let (id, caller) = self.session.abandon()?;
+        Some(if self.withdraw_call(&id) { caller.unsent() } else { caller })
     }
 
     // ---- messages that wait for room
@@ -178,10 +184,12 @@ impl Connection {
         while let Some(id) = self.session.next_expired(now).cloned() {
             let timed_out = self.timed_out(&id);
             let Some((caller, was_sent)) = self.end_call(&id) else { break };
-            let error = if was_sent { timed_out } else { no_room_in_time() };
             log::call_timed_out(&id);
             self.tell_abandoned(id);
-            caller.settle(Err(error));
+            match was_sent {
+                true => caller.settle(Err(timed_out)),
+                false => caller.unsent().settle(Err(no_room_in_time())),
+            }
         }
         while self.shared.mailbox.has_queued()
             && let Some(queued) = self.shared.mailbox.with_queue(|queue| queue.expire(now))
@@ -237,7 +245,7 @@ impl Connection {
             }
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.
-            caller.settle(Err(self.shared.closed_error()));
+            caller.unsent().settle(Err(self.shared.closed_error()));
         }
     }
 

@@ -28,6 +28,9 @@ use crate::sync::lock;
 const MOST_NOTIFICATIONS: usize = 1024;
 const MOST_BYTES: usize = 1024 * 1024;
 
+/// The cause of the error that stands for a gap.
+const GAP: &str = "another one was made, and notifications in between are lost";
+
 /// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe)
 /// and [`Client::subscribe`](crate::Client::subscribe).
 ///
@@ -86,8 +89,20 @@ impl Source for Shared {
 /// Notifications of one subscription that wait to be taken.
 struct Queue {
     method: Box<str>,
-    waiting: Mutex<EventQueue<Option<Box<str>>>>,
+    waiting: Mutex<EventQueue<Item>>,
     arrived: Notify,
+    /// `true` if a connection of a client has had this queue.
+    was_attached: AtomicBool,
+    /// `true` if a gap is the last item that waits. Changes only under the lock of `waiting`.
+    ends_in_gap: AtomicBool,
+}
+
+/// An item that waits in a queue.
+enum Item {
+    /// The params of a notification.
+    Notification(Option<Box<str>>),
+    /// The connection of a client was replaced.
+    Gap,
 }
 
 impl<T> Subscription<T> {
@@ -122,14 +137,21 @@ impl<T: DeserializeOwned> Subscription<T> {
     /// or the client is gone, and all that came before has been taken. Params of another type are an error of the kind
     /// [`Protocol`](ErrorKind::Protocol), and the next notification follows.
     ///
+    /// The subscription of a client yields one error of the kind [`Interrupted`](ErrorKind::Interrupted) for each
+    /// connection that takes the place of another, before the notifications of the new connection:
+    /// notifications between the two are lost. The client may still prepare the new connection then, so wait for
+    /// [`connected`](crate::Client::connected) before you ask for the present state.
+    ///
     /// Dropping the future loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
         loop {
             // Nothing arrives any more once this is set, so nothing is missed behind the look.
             let is_gone = self.source.gone().initialized();
-            let next = self.queue.waiting().pop();
-            if let Some(event) = next {
-                return Some(read(event.data.as_deref()));
+            if let Some(item) = self.queue.pop() {
+                return Some(match item {
+                    Item::Notification(params) => read(params.as_deref()),
+                    Item::Gap => Err(Error::new(ErrorKind::Interrupted).caused_by(GAP)),
+                });
             }
             if is_gone {
                 return None;
@@ -169,17 +191,45 @@ impl Queue {
             method: method.into(),
             waiting: Mutex::new(EventQueue::new(MOST_NOTIFICATIONS, most_bytes)),
             arrived: Notify::new(),
+            was_attached: AtomicBool::new(false),
+            ends_in_gap: AtomicBool::new(false),
         })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, EventQueue<Option<Box<str>>>> {
+    fn waiting(&self) -> MutexGuard<'_, EventQueue<Item>> {
         lock(&self.waiting)
     }
 
     fn push(&self, params: &Params<'_>) {
         let raw: Option<Box<str>> = params.as_raw().map(Box::from);
         let bytes = raw.as_deref().map_or(0, str::len);
-        self.waiting().push(Priority::Low, raw, bytes);
+        let mut waiting = self.waiting();
+        waiting.push(Priority::Low, Item::Notification(raw), bytes);
+        self.ends_in_gap.store(false, Ordering::Relaxed);
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    fn pop(&self) -> Option<Item> {
+        let mut waiting = self.waiting();
+        let item = waiting.pop()?.data;
+        if waiting.is_empty() {
+            self.ends_in_gap.store(false, Ordering::Relaxed);
+        }
+        Some(item)
+    }
+
+    /// Notes that a connection of a client has this queue. If another one had it before, that is a gap. Gaps in a row
+    /// are one, so that they are bounded, and a gap is not dropped for a notification.
+    fn attach(&self) {
+        if !self.was_attached.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut waiting = self.waiting();
+        if !self.ends_in_gap.swap(true, Ordering::Relaxed) {
+            waiting.push(Priority::High, Item::Gap, 0);
+        }
+        drop(waiting);
         self.arrived.notify_one();
     }
 }
@@ -247,7 +297,10 @@ impl ClientSubscriptions {
     /// Goes on with a new connection, which has not received anything yet.
     pub(crate) fn attach(&self, connection: &Arc<Shared>) {
         let mut of_moment = lock(&self.of_moment);
-        of_moment.queues.iter().for_each(|queue| connection.subscriptions.add(queue));
+        for queue in &of_moment.queues {
+            queue.attach();
+            connection.subscriptions.add(queue);
+        }
         of_moment.connection = Arc::downgrade(connection);
     }
 
@@ -260,6 +313,7 @@ impl ClientSubscriptions {
         let mut of_moment = lock(&self.of_moment);
         of_moment.queues.push(Arc::clone(queue));
         if let Some(connection) = of_moment.connection.upgrade() {
+            queue.attach();
             connection.subscriptions.add(queue);
         }
     }

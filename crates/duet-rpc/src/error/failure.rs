@@ -42,8 +42,8 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with a code and a message for the remote. The application may use the codes from -32099 to
-    /// -32001, and all codes that JSON-RPC does not reserve.
+    /// A failure with a code and a message for the remote. The application may use the codes from -32099 to -32001,
+    /// and all codes below -32768 or above -32000: JSON-RPC reserves the others, and -32000 is `Server busy`.
     ///
     /// The log shows the code, and the message if it is a `&'static str`. A message made at run time may
     /// contain input of the remote, so the log leaves it out. Use [`caused_by`](Failure::caused_by) to log more.

@@ -48,6 +48,8 @@ struct ErrorDetails {
     kind: ErrorKind,
     id: Option<Id>,
     cause: Option<BoxError>,
+    /// `true` if it is certain that the message was not sent.
+    is_unsent: bool,
     backtrace: Backtrace,
 }
 
@@ -78,7 +80,8 @@ pub enum ErrorKind {
     /// other than success (see `Error::http_status`), a connection that broke before the answer came, or a
     /// response that is not a JSON-RPC answer. The server may or may not have handled the request.
     Exchange,
-    /// Transport: the connection is down, and the [`Client`](crate::Client) is reconnecting.
+    /// Transport: the connection of a [`Client`](crate::Client) broke or does not exist, and the client reconnects.
+    /// [`Error::was_sent`] tells the two apart.
     Interrupted,
     /// Transport: connecting failed. The cause has the reason.
     Connect,
@@ -113,7 +116,7 @@ impl Error {
     /// An error of this kind. It captures a backtrace if the environment asks for one.
     pub fn new(kind: ErrorKind) -> Self {
         let backtrace = Backtrace::capture();
-        Error(Box::new(ErrorDetails { kind, id: None, cause: None, backtrace }))
+        Error(Box::new(ErrorDetails { kind, id: None, cause: None, is_unsent: false, backtrace }))
     }
 
     /// Adds the cause.
@@ -127,6 +130,13 @@ impl Error {
     #[must_use]
     pub fn of_request(mut self, id: Id) -> Self {
         self.0.id = Some(id);
+        self
+    }
+
+    /// Marks the message as not sent.
+    #[must_use]
+    pub(crate) fn unsent(mut self) -> Self {
+        self.0.is_unsent = true;
         self
     }
 
@@ -149,6 +159,57 @@ impl Error {
     /// Returns `true` if a retry makes sense; see [`ErrorKind::is_recoverable`].
     pub fn is_recoverable(&self) -> bool {
         self.0.kind.is_recoverable()
+    }
+
+    /// Returns `false` if the call or notification that failed was not sent: the remote has not received it, and
+    /// sending it again cannot do its work twice. `true` means that the remote may have received it, and may have
+    /// acted on it: the message was handed to the transport, and its outcome is not known.
+    ///
+    /// For an error that belongs to no message, it returns `true`.
+    ///
+    /// ```
+    /// use duet_rpc::{Client, Error, ErrorKind};
+    ///
+    /// async fn pay(client: &Client, amount: u64) -> Result<u64, Error> {
+    ///     loop {
+    ///         match client.call("pay", [amount]).await {
+    ///             // There was no connection: nobody has paid.
+    ///             Err(error) if error.kind() == ErrorKind::Interrupted && !error.was_sent() => {
+    ///                 client.connected().await?;
+    ///             }
+    ///             // If the connection broke before the answer, only the server knows.
+    ///             paid => return paid,
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn was_sent(&self) -> bool {
+        !self.0.is_unsent
+    }
+
+    /// The end of the connection, if that is why the operation failed: its reason, and the exit status and the last
+    /// stderr lines of a process. If a client could not connect again, it is the end of the connection whose
+    /// process exited, where there is one.
+    ///
+    /// ```
+    /// use duet_rpc::Error;
+    ///
+    /// fn report(error: &Error) {
+    ///     let Some(end) = error.disconnect() else { return eprintln!("{error:#}") };
+    ///     let report = end.exit_report();
+    ///     if let Some(exit) = report.exit {
+    ///         eprintln!("the server ended with {exit}");
+    ///     }
+    ///     for line in &report.last_stderr {
+    ///         eprintln!("| {line}");
+    ///     }
+    /// }
+    /// ```
+    pub fn disconnect(&self) -> Option<&Disconnect> {
+        let causes = std::iter::successors(self.cause(), |cause| cause.source());
+        let mut ends = causes.filter_map(|cause| cause.downcast_ref::<Disconnect>());
+        let first = ends.clone().next();
+        ends.find(|end| end.exit_report().exit.is_some()).or(first)
     }
 
     /// The error that the remote answered, if the kind is [`Remote`](ErrorKind::Remote).
@@ -213,7 +274,13 @@ impl fmt::Display for Summary<'_> {
             ErrorKind::Cancelled => "the call was cancelled",
             ErrorKind::Capacity => "a capacity limit is reached",
             ErrorKind::Exchange => "the exchange failed",
-            ErrorKind::Interrupted => "the connection is down, the client is reconnecting",
+            ErrorKind::Interrupted if !self.0.was_sent() => {
+                "the connection is down, the client is reconnecting"
+            }
+            ErrorKind::Interrupted if self.0.id().is_some() => {
+                "the connection broke before the answer came"
+            }
+            ErrorKind::Interrupted => "the connection broke",
             ErrorKind::Connect => "cannot connect",
             ErrorKind::Transport => "reading or writing failed",
             ErrorKind::Disconnected => "the connection is closed",

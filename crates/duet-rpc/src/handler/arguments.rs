@@ -37,8 +37,10 @@ use crate::params;
 /// let router = Router::new().method("id", async |id: RequestId| id.0);
 /// ```
 ///
-/// A type that implements both this and `Deserialize` cannot be an argument: the compiler could not know
-/// which is meant.
+/// A type that implements both this and `Deserialize` cannot be an argument of a handler: the compiler could not
+/// know which is meant. In a [service](mod@crate::service), `#[rpc(context)]` marks an argument of such a type, and any
+/// other that implements this trait. Without the mark it does not compile, because the caller could send a forged
+/// value. That holds for `T` and `Option<T>`; the compiler cannot see a `T` that is a field of a param, or in a `Vec`.
 pub trait FromContext: Sized {
     /// Makes it. A failure is the answer to the message, and the handler is not called.
     fn from_context(context: Context) -> Result<Self, Failure>;

@@ -132,10 +132,13 @@ impl Peer {
     /// Sends a notification. While the send queue is full, it waits, at most as long as a call would. When it
     /// returns, the notification is queued behind all earlier messages, but not necessarily on the wire.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        match self.shared().notify(notification(method, &params)?)? {
-            None => Ok(()),
-            Some(waits) => waits.wait().await,
-        }
+        let sent = async {
+            match self.shared().notify(notification(method, &params)?)? {
+                None => Ok(()),
+                Some(waits) => waits.wait().await,
+            }
+        };
+        sent.await.map_err(Error::unsent)
     }
 
     /// Opens a stream of events to the remote. Sending an event never waits: an event that does not fit into the
@@ -149,6 +152,10 @@ impl Peer {
     ///
     /// If the router also serves the method, its handler runs for each notification as well. Each of several
     /// subscriptions to a method gets every notification. Requests go only to handlers.
+    ///
+    /// A [service](mod@crate::service) trait gives notifications names and types: implement it, and serve it with
+    /// `into_router`. The sender uses its typed client, so neither side repeats a method name or the type of params.
+    /// Subscribe where notifications belong into the middle of other code.
     ///
     /// The connection handles cancellations and progress itself, and does not deliver them to subscriptions.
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {

@@ -28,8 +28,18 @@ use crate::sync::lock;
 /// ```
 ///
 /// A [typed client](mod@crate::service) can also notify all of them: `UiClient::new(cx.peers())`.
+///
+/// All connections means all: also those that have not logged in, and those whose every call a
+/// [guard](crate::Router::guard) refuses. [`filter`](Peers::filter) leaves connections out.
 #[derive(Clone)]
-pub struct Peers(Members);
+pub struct Peers {
+    members: Members,
+    /// Set by [`Peers::filter`].
+    keep: Option<Keep>,
+}
+
+/// The condition of a filter.
+type Keep = Arc<dyn Fn(&Peer) -> bool + Send + Sync>;
 
 #[derive(Clone)]
 enum Members {
@@ -51,29 +61,71 @@ pub struct Broadcast {
 
 impl Peers {
     pub(crate) fn from_registry(registry: &Arc<Registry>) -> Self {
-        Peers(Members::All(Arc::clone(registry)))
+        Peers { members: Members::All(Arc::clone(registry)), keep: None }
     }
 
     pub(super) fn one(peer: Peer) -> Self {
-        Peers(Members::One(peer))
+        Peers { members: Members::One(peer), keep: None }
     }
 
     /// The open connections, the oldest first. Holding these handles does not keep a connection open when its
     /// server stops.
     pub fn iter(&self) -> std::vec::IntoIter<Peer> {
-        let peers: Vec<_> = match &self.0 {
+        let mut peers: Vec<_> = match &self.members {
             Members::One(peer) if peer.shared().gone.initialized() => Vec::new(),
             Members::One(peer) => vec![peer.clone()],
             Members::All(registry) => lock(&registry.0).peers.values().cloned().collect(),
         };
+        // The condition is the application's, so it is asked without the lock.
+        if let Some(keep) = &self.keep {
+            peers.retain(|peer| keep(peer));
+        }
         peers.into_iter()
+    }
+
+    /// The connections for which this returns `true`: to list them, to notify them, and for a typed client of them.
+    /// It is asked each time, so the result always shows the connections of the moment too.
+    ///
+    /// This notifies the clients that have logged in, and no others:
+    ///
+    /// ```
+    /// use std::sync::OnceLock;
+    /// use duet_rpc::{Context, Error, Failure, Peers, Router};
+    ///
+    /// /// The user who has logged in on a connection.
+    /// #[derive(Default)]
+    /// struct Session(OnceLock<String>);
+    ///
+    /// fn members(peers: &Peers) -> Peers {
+    ///     peers.filter(|peer| peer.extension::<Session>().0.get().is_some())
+    /// }
+    ///
+    /// let router = Router::new()
+    ///     .method("login", |(name, password): (String, String), cx: Context| {
+    ///         if password != "sesame" {
+    ///             return Err(Failure::new(1001, "wrong password"));
+    ///         }
+    ///         let session = cx.peer().extension::<Session>();
+    ///         session.0.set(name).map_err(|_| Failure::new(1002, "already logged in"))
+    ///     })
+    ///     .method("say", |(text,): (String,), cx: Context| -> Result<usize, Error> {
+    ///         Ok(members(&cx.peers()).broadcast("said", [text])?.sent)
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn filter(&self, keep: impl Fn(&Peer) -> bool + Send + Sync + 'static) -> Self {
+        let keep: Keep = match self.keep.clone() {
+            None => Arc::new(keep),
+            Some(before) => Arc::new(move |peer| before(peer) && keep(peer)),
+        };
+        Peers { members: self.members.clone(), keep: Some(keep) }
     }
 
     /// The number of open connections.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Members::One(_) => self.iter().len(),
-            Members::All(registry) => lock(&registry.0).peers.len(),
+        match (&self.members, &self.keep) {
+            (Members::All(registry), None) => lock(&registry.0).peers.len(),
+            _ => self.iter().len(),
         }
     }
 
@@ -86,6 +138,9 @@ impl Peers {
     /// which then misses the notification. While the shared [budget](crate::HubBuilder::max_outgoing_bytes) is
     /// spent, it skips every connection with unsent bytes. It leaves out HTTP connections, because they carry only
     /// answers.
+    ///
+    /// It reaches connections that have not logged in: a [guard](crate::Router::guard) refuses what clients send,
+    /// and does not hold back what they are sent. Use [`filter`](Peers::filter) for notifications that are not public.
     ///
     /// The params are written as JSON once. An error means that serde cannot write them, and nothing was sent. If
     /// clients must know which notifications they missed, use [`Peer::events`].

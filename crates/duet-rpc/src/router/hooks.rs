@@ -52,6 +52,10 @@ impl Router {
     /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
     /// registered before or after, and to unknown methods. A guard costs no allocation.
     ///
+    /// A guard sees what clients send. It does not hold back what they are sent: a
+    /// [`broadcast`](crate::Peers::broadcast) reaches clients whose every call it refuses, unless
+    /// [`Peers::filter`](crate::Peers::filter) leaves them out.
+    ///
     /// The error may be any type that converts into a [`Failure`], such as an enum with
     /// [`#[derive(RpcError)]`](derive@crate::RpcError). A closure that uses `?` or never fails needs a return type:
     /// `|message| -> Result<(), Failure> { … }`.

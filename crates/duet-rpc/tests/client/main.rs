@@ -28,7 +28,8 @@ use tokio::time::Instant;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// A back-off without randomness, so that each time is known.
-const PLAIN: Backoff = Backoff { first: MS_100, factor: 2.0, most: SECOND, jitter: 0.0 };
+const PLAIN: Backoff =
+    Backoff { first: MS_100, factor: 2.0, most: SECOND, good_after: None, jitter: 0.0 };
 const MS_100: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 /// Longer than a connection must live to reset the back-off.

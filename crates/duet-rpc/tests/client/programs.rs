@@ -67,6 +67,9 @@ async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_std
     assert!(text.contains("exit status: 7"), "{text}");
     assert!(text.contains("last lines on stderr: \"no license found\""), "{text}");
     assert!(!format!("{error:?}").contains("license"), "what it wrote may hold anything");
+    let report = error.disconnect().expect("its connection ended").exit_report();
+    assert_eq!(report.exit.and_then(|exit| exit.code()), Some(7));
+    assert_eq!(report.last_stderr, ["no license found"]);
 }
 
 #[tokio::test]
@@ -88,8 +91,11 @@ async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and
             let error = call.await.expect("no panic").expect_err("it dies");
             assert_eq!(error.kind(), ErrorKind::Disconnected);
             let text = format!("{error:#}");
+            let report = error.disconnect().expect("its connection ended").exit_report();
             match status {
                 Some(status) => {
+                    assert_eq!(report.exit.map(|it| it.to_string().contains(status)), Some(true));
+                    assert_eq!(report.last_stderr, ["no license found"]);
                     assert!(text.contains(status), "{text}");
                     assert!(text.contains("stderr: \"no license found\""), "{text}");
                 }

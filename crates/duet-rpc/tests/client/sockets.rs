@@ -12,6 +12,7 @@ const QUICK: Backoff = Backoff {
     first: Duration::from_millis(1),
     factor: 2.0,
     most: Duration::from_millis(20),
+    good_after: None,
     jitter: 0.5,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use duet_rpc::{Context, ErrorKind, Failure, Peer, Router};
+use duet_rpc::{Context, ErrorKind, Failure, Peer, Router, Subscription};
 use tokio::time::Instant;
 
 use crate::links::until;
@@ -32,7 +32,7 @@ async fn p6_a_router_is_served_on_every_connection_with_values_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_p9_a_subscription_of_a_client_goes_on_over_its_connections_and_ends_with_it() {
+async fn p6_p9_a_subscription_of_a_client_tells_of_new_connections_and_ends_with_the_client() {
     let world = World::new(echo());
     // Even one that was made before the first connection misses nothing.
     let client = world.client(Router::new()).start();
@@ -41,6 +41,9 @@ async fn p6_p9_a_subscription_of_a_client_goes_on_over_its_connections_and_ends_
     client.connected().await.expect("it is served");
     drop(dropped);
     for number in 0..3 {
+        if number > 0 {
+            assert_gap(&mut ticks).await;
+        }
         let of_one = client.peer().expect("it is connected");
         let mut of_one = of_one.subscribe::<(u64,)>("tick");
         world.server().notify("tick", [number]).await.expect("it is sent");
@@ -50,12 +53,45 @@ async fn p6_p9_a_subscription_of_a_client_goes_on_over_its_connections_and_ends_
         assert!(of_one.next().await.is_none(), "this one belongs to a connection");
         client.connected().await.expect("it comes back");
     }
+    let mut late = client.subscribe::<(u64,)>("tick");
     world.server().notify("tick", [9]).await.expect("it is sent");
     assert_works(&client).await;
     client.close().await;
+    assert_eq!(late.next().await.expect("it came").expect("it missed nothing").0, 9);
+    assert_gap(&mut ticks).await;
     assert_eq!(ticks.next().await.expect("it came before").expect("it fits").0, 9);
     assert!(ticks.next().await.is_none());
     assert!(client.subscribe::<()>("tick").next().await.is_none());
+}
+
+/// The next item says that the connection was replaced.
+async fn assert_gap(ticks: &mut Subscription<(u64,)>) {
+    let error = ticks.next().await.expect("it goes on").expect_err("it is no notification");
+    assert_eq!((error.kind(), error.is_recoverable()), (ErrorKind::Interrupted, true));
+    assert_eq!(
+        format!("{error:#}"),
+        "the connection broke: another one was made, and notifications in between are lost"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn p6_p9_a_gap_that_nobody_takes_is_told_once_and_outlives_the_notifications() {
+    let world = World::new(echo());
+    let client = world.connected().await;
+    let mut ticks = client.subscribe::<(u64,)>("tick").bounded(2, usize::MAX);
+    world.server().notify("tick", [1]).await.expect("it is sent");
+    assert_works(&client).await;
+    for _ in 0..5 {
+        world.break_off(&client).await;
+        client.connected().await.expect("it comes back");
+    }
+    for number in 2..5 {
+        world.server().notify("tick", [number]).await.expect("it is sent");
+    }
+    assert_works(&client).await;
+    assert_gap(&mut ticks).await;
+    assert_eq!(ticks.next().await.expect("it came").expect("it fits").0, 4);
+    assert_eq!(ticks.dropped(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,16 +37,19 @@ async fn p6_a_part_of_each_wait_is_random() {
 
 #[tokio::test(start_paused = true)]
 async fn p6_the_back_off_begins_anew_after_a_connection_that_stood_and_else_goes_on() {
-    // The number of refusals, the lifetime of the connection, and the pauses before and after it.
-    let rows: [(usize, Duration, &[u64]); 2] = [
-        (3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
+    // The setting, the number of refusals, the lifetime of the connection, and the pauses before and after it.
+    let rows: [(Option<Duration>, usize, Duration, &[u64]); 4] = [
+        (None, 3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
         // It counts as one more failure.
-        (2, SECOND - MS(1), &[0, 100, 200, 999 + 400, 800, 1000]),
+        (None, 2, SECOND - MS(1), &[0, 100, 200, 999 + 400, 800, 1000]),
+        (Some(MS(50)), 2, MS(50), &[0, 100, 200, 50, 100, 200]),
+        (Some(2 * SECOND), 2, SECOND, &[0, 100, 200, 1000 + 400, 800, 1000]),
     ];
-    for (refusals, stands, pauses) in rows {
+    for (good_after, refusals, stands, pauses) in rows {
         let world = World::new(echo());
         world.next(vec![REFUSED; refusals]);
-        let client = world.client(Router::new()).start();
+        let backoff = Backoff { good_after, ..PLAIN };
+        let client = world.client(Router::new()).backoff(backoff).start();
         client.connected().await.expect("at last");
         assert_works(&client).await;
         world.next(vec![REFUSED; refusals]);

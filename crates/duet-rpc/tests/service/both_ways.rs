@@ -58,7 +58,8 @@ enum SaveError {
     NoEditor,
 }
 
-/// An argument that the application makes from the context.
+/// An argument that the application makes from the context, and never reads from params, although serde could.
+#[derive(serde::Serialize, serde::Deserialize)]
 struct Caller(String);
 
 impl FromContext for Caller {

@@ -45,9 +45,9 @@ const CONFLICTS: &[(&str, &str, &str)] = &[
     ("code", "from", "only `internal` and `transparent` variants can have `from`"),
 ];
 
-/// The codes that JSON-RPC reserves, and the range among them that it leaves to servers.
+/// The codes that JSON-RPC reserves, and the range among them that it leaves to applications: -32000 is `Server busy`.
 const RESERVED: std::ops::RangeInclusive<i64> = -32768..=-32000;
-const FOR_SERVERS: std::ops::RangeInclusive<i64> = -32099..=-32000;
+const FOR_APPLICATIONS: std::ops::RangeInclusive<i64> = -32099..=-32001;
 
 pub(crate) struct Variant {
     pub(crate) ident: Ident,
@@ -173,8 +173,8 @@ fn kind(ident: &Ident, options: &Options, errors: &mut Errors) -> Option<Kind> {
         errors.push(literal, "a code is a whole number, as in `code = 1001`");
         return None;
     };
-    if RESERVED.contains(&code) && !FOR_SERVERS.contains(&code) {
-        let (first, last) = (FOR_SERVERS.start(), FOR_SERVERS.end());
+    if RESERVED.contains(&code) && !FOR_APPLICATIONS.contains(&code) {
+        let (first, last) = (FOR_APPLICATIONS.start(), FOR_APPLICATIONS.end());
         let write = format!(
             "JSON-RPC reserves the codes from {} to {}: choose a code outside of them, or one from \
              {first} to {last}",

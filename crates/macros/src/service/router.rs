@@ -6,8 +6,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::Ident;
 use syn::spanned::Spanned;
+use syn::{Ident, Type};
 
 use super::Service;
 use super::method::Method;
@@ -34,8 +34,15 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
     let register = if method.closes { quote!(shutdown_method) } else { quote!(method) };
     let handler = method.pace.mark(library, &quote!(::core::clone::Clone::clone(&handler)));
     let (params_type, params) = params_type(service, method);
-    let extracted = method.arguments.iter().filter(|argument| argument.param.is_none());
-    let extracted = extracted.map(|Argument { ident, ty, .. }| quote!(#ident: #ty));
+    let extracted: Vec<_> =
+        method.arguments.iter().filter(|argument| argument.param.is_none()).collect();
+    let is_extracted = extracted.iter().map(|Argument { ty, .. }| {
+        quote_spanned!(ty.span()=> let _: fn() = #library::__macro::extracted::<#ty>;)
+    });
+    let is_extracted: TokenStream = is_extracted.collect();
+    let extracted = extracted.iter().map(|Argument { ident, ty, .. }| {
+        quote!(#library::__macro::Extracted(#ident): #library::__macro::Extracted<#ty>)
+    });
     let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(extracted);
     let outcome = outcome(service, method, receiver);
     // A `fn` gets no future, because each future type adds code to every place that polls it.
@@ -51,6 +58,7 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
         #(#cfgs)*
         let router = {
             #params_type
+            #is_extracted
             #check
             let service = ::core::clone::Clone::clone(&service);
             let handler = move |#(#inputs),*| { #body };
@@ -63,8 +71,12 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
 fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<TokenStream>) {
     let library = &service.library;
     if let Some(Argument { ty, .. }) = method.whole() {
-        let is_read = quote_spanned!(ty.span()=> let _: fn() = #library::__macro::params::<#ty>;);
-        return (is_read, Some(quote!(#ty)));
+        let is_read =
+            quote_spanned!(ty.span()=> let _: fn() = #library::__macro::whole_params::<#ty>;);
+        // A constant does not know the parameters of an `impl` block around it. There the handler itself does not
+        // compile, because its argument is both params and an extractor.
+        let is_sent = (!service.is_generic).then(|| check_is_sent(library, ty));
+        return (quote!(#is_sent #is_read), Some(quote!(#ty)));
     }
     if method.params().next().is_none() {
         return (TokenStream::new(), None);
@@ -75,6 +87,7 @@ fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<Token
         let ident = &argument.ident;
         let rename = rename(argument, param);
         let field = format_ident!("__Param_{}", naming::plain(ident));
+        items.push(check_is_sent(library, &argument.ty));
         items.push(param_type(library, argument, &field));
         let value = match &param.presence {
             Presence::Required => None,
@@ -104,7 +117,7 @@ fn params_type(service: &Service, method: &Method) -> (TokenStream, Option<Token
 fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenStream {
     let ty = &argument.ty;
     let serde = quote!(#library::__macro::serde);
-    let read = quote_spanned!(ty.span()=> <#ty as #serde::Deserialize<'de>>::deserialize);
+    let read = quote_spanned!(ty.span()=> <#ty as #library::__macro::Param<'de>>::read);
     quote! {
         #[allow(non_camel_case_types)]
         struct #name(#ty);
@@ -117,6 +130,23 @@ fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenSt
                 ::core::result::Result::map(#read(deserializer), #name)
             }
         }
+    }
+}
+
+/// An item that does not compile if a param has a type that implements `FromContext`. The caller could forge a
+/// value that the handler takes for one that the server made, such as the user who has logged in.
+fn check_is_sent(library: &syn::Path, ty: &Type) -> TokenStream {
+    let sentence = "the type of this param implements `FromContext`, but the caller would send it: mark the \
+                    argument `#[rpc(context)]`, or give the param a type of its own";
+    quote_spanned! { ty.span()=>
+        const _: () = {
+            use #library::__macro::NotFromContext as _;
+            type __Type = #library::__macro::ParamType<#ty>;
+            ::core::assert!(
+                !<__Type>::IS_FROM_CONTEXT && !<__Type>::IS_FROM_CONTEXT_INSIDE,
+                #sentence
+            );
+        };
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Backoff {
     pub factor: f64,
     /// The maximum delay. Default: 30 s.
     pub most: Duration,
+    /// The time for which a connection must have lasted to count as good. A connection that broke earlier counts
+    /// as a failed attempt. Default: `None`, which means as long as `most`.
+    pub good_after: Option<Duration>,
     /// The random part of the delay, from 0 to 1. Default: 0.5, so the client waits between half of the delay and
     /// all of it.
     pub jitter: f64,
@@ -37,12 +40,18 @@ impl Default for Backoff {
             first: Duration::from_millis(100),
             factor: 2.0,
             most: Duration::from_secs(30),
+            good_after: None,
             jitter: 0.5,
         }
     }
 }
 
 impl Backoff {
+    /// The time for which a connection must have lasted to count as good.
+    pub(super) fn good_after(&self) -> Duration {
+        self.good_after.unwrap_or(self.most)
+    }
+
     /// The delay after this number of failed attempts in a row. The random number shortens it: 0 gives the full
     /// delay, larger numbers give less.
     pub fn delay(&self, failed: u32, random: u64) -> Duration {
@@ -68,7 +77,7 @@ mod tests {
 
     #[test]
     fn p6_delay_grows_to_its_maximum_and_a_part_of_it_is_random() {
-        let plain = Backoff { first: MS(100), factor: 2.0, most: MS(1000), jitter: 0.5 };
+        let plain = Backoff { first: MS(100), most: MS(1000), ..Backoff::default() };
         let odd = |factor, jitter| Backoff { factor, jitter, ..plain };
         let (low, middle, high) = (0, u64::MAX / 2, u64::MAX);
         let rows = [

@@ -56,16 +56,16 @@ impl ClientBuilder {
 
     /// Sets the delay between attempts.
     ///
-    /// After a break, the first attempt follows immediately. A connection that lasted less than the
-    /// maximum delay, [`Backoff::most`], counts as a failed attempt. So the client does not hammer a server that
-    /// accepts connections and closes them immediately.
+    /// After a break, the first attempt follows immediately. A connection that lasted less than
+    /// [`Backoff::good_after`] counts as a failed attempt. So the client does not hammer a server that accepts
+    /// connections and closes them immediately.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.0.backoff = backoff;
         self
     }
 
     /// Sets the number of failed attempts in a row after which the client ends. A connection that lasted less than
-    /// [`Backoff::most`] counts as a failed attempt, so this also limits the restarts of a server that crashes at
+    /// [`Backoff::good_after`] counts as a failed attempt, so this also limits the restarts of a server that crashes at
     /// startup. Default: no limit.
     pub fn give_up_after(mut self, failures: u32) -> Self {
         self.0.most_failures = Some(failures);
@@ -129,7 +129,7 @@ impl ClientBuilder {
 
     /// Makes the shared state, now that the settings are final.
     fn begin(&mut self) {
-        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.most));
+        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.good_after()));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {

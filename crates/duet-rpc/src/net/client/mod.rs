@@ -37,7 +37,8 @@ use crate::peer::Peer;
 /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), which is recoverable. Calls made before the next
 /// connection is ready fail in the same way. The client never queues a call for later and never sends a call twice,
 /// because only the application knows which calls may be repeated. The application can wait for
-/// [`connected`](Client::connected) and then retry.
+/// [`connected`](Client::connected) and then retry. [`Error::was_sent`] tells calls that were never sent,
+/// and so can always be repeated, from pending calls.
 ///
 /// Cloning is cheap. Dropping the last clone closes the client.
 ///
@@ -156,7 +157,7 @@ impl Client {
     /// Sends a notification over the current connection; see [`Peer::notify`]. The notification is lost if the
     /// connection breaks before it is sent.
     pub async fn notify(&self, method: &str, params: impl Serialize) -> Result<(), Error> {
-        let peer = self.shared().peer()?;
+        let peer = self.shared().peer().map_err(Error::unsent)?;
         peer.notify(method, params).await.map_err(|error| self.to_client_error(error))
     }
 
@@ -164,10 +165,14 @@ impl Client {
     /// [`Peer::subscribe`]. The subscription ends with the client, and does not keep the client open.
     ///
     /// If the server sends notifications only on request, repeat the request on each connection in
-    /// [`on_connect`](ClientBuilder::on_connect). Notifications sent while there is no connection are lost.
+    /// [`on_connect`](ClientBuilder::on_connect). Notifications sent while there is no connection are lost. So when a
+    /// connection replaces another, the subscription yields an error of the kind
+    /// [`Interrupted`](crate::ErrorKind::Interrupted), and continues.
+    ///
+    /// For typed notifications, serve their trait instead: see [`Peer::subscribe`].
     ///
     /// ```
-    /// use duet_rpc::{Client, Error, Peer, transport::memory};
+    /// use duet_rpc::{Client, Error, ErrorKind, Peer, transport::memory};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
@@ -180,10 +185,16 @@ impl Client {
     /// };
     /// let client = Client::builder(connector).start();
     /// let mut ticks = client.subscribe::<(u64,)>("tick");
-    /// for _ in 0..3 {
-    ///     let (tick,) = ticks.next().await.expect("the client is open")?;
-    ///     assert_eq!(tick, 1);
+    /// let (mut sum, mut gaps) = (0, 0);
+    /// while sum < 3 {
+    ///     match ticks.next().await.expect("the client goes on") {
+    ///         Ok((tick,)) => sum += tick,
+    ///         // A new connection: the place to ask the server for what was missed.
+    ///         Err(error) if error.kind() == ErrorKind::Interrupted => gaps += 1,
+    ///         Err(error) => return Err(error),
+    ///     }
     /// }
+    /// assert_eq!(gaps, 2);
     /// # client.close().await;
     /// # Ok(())
     /// # }

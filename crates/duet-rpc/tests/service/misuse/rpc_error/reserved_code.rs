@@ -4,9 +4,13 @@ enum Failed {
     Params,
     #[rpc(code = -32768)]
     First,
-    // Servers may use these codes.
-    #[rpc(code = -32050)]
-    Server,
+    #[rpc(code = -32000)]
+    Busy,
+    // These are for applications.
+    #[rpc(code = -32001)]
+    Last,
+    #[rpc(code = -32099)]
+    Least,
     #[rpc(code = -32769)]
     Below,
 }
