@@ -70,6 +70,16 @@ async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_std
     let report = error.disconnect().expect("its connection ended").exit_report();
     assert_eq!(report.exit.and_then(|exit| exit.code()), Some(7));
     assert_eq!(report.last_stderr, ["no license found"]);
+
+    // The attempt to connect failed, and inside of that a connection ended: that one has the exit status.
+    let (builder, _) = client_of("sh", &["-c", "read r; echo no license found >&2; exit 7"]);
+    let builder = builder.on_connect(async |peer: Peer| peer.call::<()>("hello", ()).await);
+    let client = builder.give_up_after(2).start();
+    client.closed().await;
+    let error = client.call::<()>("any", ()).await.expect_err("it has given up");
+    let end = error.disconnect().expect("a connection ended");
+    assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(7));
+    assert_eq!(end.exit_report().last_stderr, ["no license found"]);
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ impl Default for Backoff {
 
 impl Backoff {
     /// The time for which a connection must have lasted to count as good.
-    pub(super) fn good_after(&self) -> Duration {
+    pub(super) fn long_enough(&self) -> Duration {
         self.good_after.unwrap_or(self.most)
     }
 

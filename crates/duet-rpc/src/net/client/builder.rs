@@ -129,7 +129,7 @@ impl ClientBuilder {
 
     /// Makes the shared state, now that the settings are final.
     fn begin(&mut self) {
-        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.good_after()));
+        self.0.shared = Arc::new(SharedState::new(&self.0.profile, self.0.backoff.long_enough()));
     }
 
     fn spawn(self, first: Option<Peer>) -> Client {
