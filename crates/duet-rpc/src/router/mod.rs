@@ -155,6 +155,8 @@ pub(crate) struct Entry {
     core: Option<Arc<dyn Inner>>,
     /// The middleware of routers that were merged or nested.
     inside: Layers,
+    /// The key of such a router; `None` if the key of the router itself applies.
+    lane_of: Option<LaneOf>,
 }
 
 impl Entry {
@@ -169,6 +171,7 @@ impl Entry {
             answer_size: Arc::default(),
             core: Some(core),
             inside: Layers::default(),
+            lane_of: None,
         }
     }
 
@@ -219,6 +222,7 @@ impl Routes {
             answer_size: Arc::default(),
             core: None,
             inside: Layers::default(),
+            lane_of: None,
         }));
     }
 }
@@ -348,6 +352,10 @@ impl Router {
     ///     params.parse::<Document>().ok().map(|document| document.uri)
     /// });
     /// ```
+    ///
+    /// The key applies to all methods and the fallback of this router, registered before or after. A router that is
+    /// [merged](Router::merge) or [nested](Router::nest) keeps its own key; without one, it gets this key. A
+    /// second key takes the place of the first.
     #[must_use]
     pub fn ordered_by<K: Hash>(
         mut self,
@@ -380,10 +388,6 @@ impl Router {
     /// Returns `true` if the arrival of a method closes the connection.
     pub(crate) fn closes(&self, method: &str) -> bool {
         self.find(method).is_some_and(|entry| entry.closes)
-    }
-
-    pub(crate) fn lane_of(&self) -> Option<LaneOf> {
-        self.routes.lane_of.clone()
     }
 }
 
