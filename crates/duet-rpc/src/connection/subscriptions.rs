@@ -62,6 +62,8 @@ const MOST_BYTES: usize = 1024 * 1024;
 pub struct Subscription<T> {
     source: Arc<dyn Source>,
     queue: Arc<Queue>,
+    /// The reason why nothing can arrive, until it is told.
+    refusal: Option<Error>,
     params: PhantomData<fn() -> T>,
 }
 
@@ -83,6 +85,15 @@ impl Source for Shared {
     }
 }
 
+/// The source of a subscription that was refused: gone from the beginning.
+impl Source for Flag {
+    fn gone(&self) -> &Flag {
+        self
+    }
+
+    fn remove(&self, _: &Arc<Queue>) {}
+}
+
 /// Notifications of one subscription that wait to be taken.
 struct Queue {
     method: Box<str>,
@@ -93,15 +104,22 @@ struct Queue {
 impl<T> Subscription<T> {
     pub(crate) fn new(shared: Arc<Shared>, method: &str) -> Self {
         let queue = Queue::new(method, shared.profile.limits.message_bytes);
+        // The next exchange may have another sender, whose notifications are not for this one.
+        if let Err(refusal) = shared.check_two_way() {
+            let gone = Flag::new();
+            let _ = gone.set(());
+            let (source, refusal) = (Arc::new(gone), Some(refusal));
+            return Subscription { source, queue, refusal, params: PhantomData };
+        }
         shared.subscriptions.add(&queue);
-        Subscription { source: shared, queue, params: PhantomData }
+        Subscription { source: shared, queue, refusal: None, params: PhantomData }
     }
 
     /// A subscription to a method on all connections of a client, the one of the moment included.
     pub(crate) fn of_client(client: Arc<ClientSubscriptions>, method: &str) -> Self {
         let queue = Queue::new(method, client.message_bytes);
         client.add(&queue);
-        Subscription { source: client, queue, params: PhantomData }
+        Subscription { source: client, queue, refusal: None, params: PhantomData }
     }
 
     /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Those beyond
@@ -120,10 +138,15 @@ impl<T> Subscription<T> {
 impl<T: DeserializeOwned> Subscription<T> {
     /// Waits for the next notification, and reads its params as a handler does. `None` when the connection
     /// or the client is gone, and all that came before has been taken. Params of another type are an error of the kind
-    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows.
+    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows. Over HTTP, where requests of
+    /// different users share a connection, a server gets one error of the kind [`OneWay`](ErrorKind::OneWay),
+    /// and then `None`.
     ///
     /// Dropping the future loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
+        if let Some(refusal) = self.refusal.take() {
+            return Some(Err(refusal));
+        }
         loop {
             // Nothing arrives any more once this is set, so nothing is missed behind the look.
             let is_gone = self.source.gone().initialized();

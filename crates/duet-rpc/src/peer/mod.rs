@@ -148,10 +148,14 @@ impl Peer {
     /// Subscribes to the notifications of a method, to await them one by one instead of serving them with a
     /// handler: a client that has asked a server for news, for example. Those that came before are not seen.
     ///
-    /// The router need not know the method. If it does, its handler runs for each notification as well.
+    /// The router need not know the method. If it does, its handler runs for each notification as well. A
+    /// notification that a [guard](crate::Router::guard) refuses is not delivered.
     /// Several subscriptions to a method get each notification each. Requests are for handlers alone.
     ///
     /// Cancellations and progress that the connection itself understands are not delivered.
+    ///
+    /// Handlers of an HTTP server cannot subscribe: the next notification on the connection may come from another
+    /// user. The subscription ends with an error of the kind [`OneWay`](ErrorKind::OneWay).
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
         Subscription::new(Arc::clone(self.shared()), method)
     }
