@@ -1,8 +1,8 @@
 //! Subscriptions: notifications from the remote that the application awaits.
 //!
-//! The connection offers each notification to the subscriptions of its method, in the order of arrival, and
-//! never waits for them: each has a bounded queue, and drops its oldest notifications (P9). A connection
-//! without subscriptions pays one load of a flag for each notification.
+//! The connection hands each notification that its guards let pass to the subscriptions of its method, in the
+//! order of arrival, and never waits for them: each has a bounded queue, and drops its oldest notifications (P9).
+//! A connection without subscriptions pays one load of a flag for each notification.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -232,18 +232,21 @@ impl Subscriptions {
         self.is_used.store(!queues.is_empty(), Ordering::Release);
     }
 
-    /// Hands a notification to the subscriptions of its method; `false` if there are none.
+    /// Returns `true` if there are subscriptions to the method.
     #[inline]
-    pub(super) fn offer(&self, method: &str, params: &Params<'_>) -> bool {
-        self.is_used.load(Ordering::Acquire) && self.push(method, params)
+    pub(super) fn has(&self, method: &str) -> bool {
+        self.is_used.load(Ordering::Acquire) && self.find(method)
     }
 
     #[cold]
-    fn push(&self, method: &str, params: &Params<'_>) -> bool {
+    fn find(&self, method: &str) -> bool {
+        lock(&self.queues).contains_key(method)
+    }
+
+    /// Hands a notification to the subscriptions of its method.
+    pub(super) fn deliver(&self, method: &str, params: &Params<'_>) {
         let queues = lock(&self.queues);
-        let same = queues.get(method);
-        same.into_iter().flatten().for_each(|queue| queue.push(params));
-        same.is_some()
+        queues.get(method).into_iter().flatten().for_each(|queue| queue.push(params));
     }
 }
 
