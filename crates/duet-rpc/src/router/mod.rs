@@ -84,7 +84,8 @@ pub use self::wrap::{Next, Request};
 /// A message passes all observers, then all guards, then all wrappers. Middleware applies to everything in
 /// its router, registered before or after it, and to routers that are [merged](Router::merge) or
 /// [nested](Router::nest) into it. These keep their own middleware, inside of that of the outer router. None
-/// of it can change the order of messages, keep a cancellation from a handler, or answer twice.
+/// of it can answer twice. It changes neither the order of messages nor their cancellation, as long as each wrapper
+/// awaits [`next.run`](Next::run) itself, and does not spawn it on another task.
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<Routes>,

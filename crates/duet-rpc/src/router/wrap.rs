@@ -1,7 +1,7 @@
 //! Wrappers: asynchronous functions around handlers.
 //!
 //! A wrapper is a handler whose arguments are the request and the rest of the way. Its return value is the
-//! answer, so there is exactly one, whether it runs the rest once, several times or never. Everything inside
+//! answer, so there is exactly one, whether it runs the rest once, several times or never. Everything that it awaits
 //! belongs to its future: a cancellation drops all of it.
 
 use std::fmt;
@@ -185,8 +185,9 @@ impl Router {
     /// ```
     ///
     /// The wrapper that was added first is the outermost. It applies to every handler and fallback in this
-    /// router, registered before or after. The entries of a batch pass one by one, and a wrapper can change
-    /// neither the id nor the order of messages. For each wrapper a message costs a boxed future, unless the
+    /// router, registered before or after. The entries of a batch pass one by one, and a wrapper cannot change
+    /// the id. Await `next.run` in the wrapper itself: on a task that the wrapper spawns, the handler is neither
+    /// cancelled with its request, nor do later messages wait for it. For each wrapper a message costs a boxed future, unless the
     /// handler inside is not `async`, and a copy of its params; and once a copy of its result.
     #[must_use]
     pub fn wrap<W, T, R, O, E>(mut self, wrapper: W) -> Self
