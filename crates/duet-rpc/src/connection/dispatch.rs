@@ -333,7 +333,10 @@ impl Connection {
                     Ok(()) => Answered::Result,
                     Err(error) => {
                         log::cannot_write(&error, method);
-                        Answered::Error(Code::INTERNAL_ERROR)
+                        match error.kind() {
+                            ErrorKind::Panic => Answered::Panic,
+                            _ => Answered::Error(Code::INTERNAL_ERROR),
+                        }
                     }
                 };
             }
