@@ -1,11 +1,11 @@
 //! Subscriptions: notifications that the application awaits (P5, P9).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use duet_rpc::transport::memory;
-use duet_rpc::{ErrorKind, Failure, Peer, Priority, Router};
+use duet_rpc::{End, Ended, ErrorKind, Failure, Observer, Peer, Priority, Router};
 
 /// The time after which a test counts as hanging. No test depends on it otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,6 +116,66 @@ async fn p7_requests_and_dropped_subscriptions_leave_the_router_as_it_was() {
     server.notify("tick", ()).await.expect("it is sent");
     assert!(server.call::<()>("tick", ()).await.is_err());
     assert!(client.state().is_open());
+}
+
+/// Counts the messages that it sees, and keeps how they ended.
+#[derive(Clone, Default)]
+struct Ends(Arc<Mutex<Vec<(String, End)>>>);
+
+impl Observer for Ends {
+    fn ended(&self, message: &Ended<'_>) {
+        self.0.lock().expect("no panic").push((message.method().to_owned(), message.end()));
+    }
+}
+
+#[tokio::test]
+async fn p7_a_subscription_gets_what_guards_let_pass_and_observers_see_all_of_it() {
+    let ends = Ends::default();
+    let router = Router::new()
+        .method("known", |(number,): (u64,)| number)
+        .method("ping", || 1)
+        .observe(ends.clone())
+        .guard(|message| match message.params().parse::<(u64,)>() {
+            Ok((13,)) => Err(Failure::new(13, "Refused")),
+            Ok((14,)) => panic!("a guard that panics refuses"),
+            _ => Ok(()),
+        });
+    let (client, server) = pair(router);
+    let mut known = client.subscribe::<(u64,)>("known");
+    let mut unknown = client.subscribe::<(u64,)>("unknown");
+    for number in [13, 14, 15] {
+        server.notify("known", [number]).await.expect("it is sent");
+        server.notify("unknown", [number]).await.expect("it is sent");
+    }
+    server.call::<u64>("ping", ()).await.expect("it is served");
+    server.close().await;
+    for subscription in [&mut known, &mut unknown] {
+        assert_eq!(subscription.next().await.expect("one").expect("it fits").0, 15);
+        assert!(subscription.next().await.is_none());
+    }
+    let all = [End::Refused(13), End::Refused(-32603), End::Result];
+    let seen = ends.0.lock().expect("no panic").clone();
+    for method in ["known", "unknown"] {
+        let ends: Vec<_> = seen.iter().filter(|(name, _)| name == method).collect();
+        assert_eq!(ends.iter().map(|(_, end)| *end).collect::<Vec<_>>(), all, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn p7_a_fallback_sees_notifications_with_a_subscription_too() {
+    let fallen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&fallen);
+    let fallback = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let (client, server) = pair(Router::new().fallback(fallback).method("ping", || 1));
+    server.notify("tick", [1]).await.expect("it is sent");
+    server.call::<u64>("ping", ()).await.expect("it is served");
+    let mut ticks = client.subscribe::<(u64,)>("tick");
+    server.notify("tick", [2]).await.expect("it is sent");
+    assert_eq!(ticks.next().await.expect("one").expect("it fits").0, 2);
+    server.call::<u64>("ping", ()).await.expect("it is served");
+    assert_eq!(fallen.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

@@ -148,13 +148,13 @@ impl Connection {
         params: &Params<'_>,
         cx: &mut TaskContext<'_>,
     ) {
-        let is_awaited = job.id().is_none() && self.shared.subscriptions.offer(method, params);
+        if job.id().is_none() && self.shared.subscriptions.has(method) {
+            return self.start_subscribed(job, method, params, cx);
+        }
         let entry = match self.dispatch.latest.take() {
             Some(latest) if *latest.name == *method => latest,
             _ => match self.dispatch.router.find(method) {
                 Some(entry) => Arc::clone(entry),
-                // A notification has no answer.
-                None if is_awaited => return,
                 None => {
                     match self.dispatch.router.find_unregistered(method) {
                         Some(entry) => self.run_handler(&entry, job, params, cx),
@@ -168,6 +168,26 @@ impl Connection {
         };
         self.run_handler(&entry, job, params, cx);
         self.dispatch.latest = Some(entry);
+    }
+
+    /// Hands a notification to its subscriptions, behind its guards, and starts its handler if it has one.
+    #[cold]
+    #[inline(never)]
+    fn start_subscribed(
+        &mut self,
+        job: Job<'_>,
+        method: &str,
+        params: &Params<'_>,
+        cx: &mut TaskContext<'_>,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let deliver =
+            move |method: &str, params: &Params<'_>| shared.subscriptions.deliver(method, params);
+        match self.dispatch.router.find_subscribed(method, deliver) {
+            Ok(entry) => self.run_handler(&entry, job, params, cx),
+            // Without middleware and handler nothing else sees it, and a notification has no answer.
+            Err(deliver) => deliver(method, params),
+        }
     }
 
     #[inline(always)]
@@ -313,7 +333,10 @@ impl Connection {
                     Ok(()) => Answered::Result,
                     Err(error) => {
                         log::cannot_write(&error, method);
-                        Answered::Error(Code::INTERNAL_ERROR)
+                        match error.kind() {
+                            ErrorKind::Panic => Answered::Panic,
+                            _ => Answered::Error(Code::INTERNAL_ERROR),
+                        }
                     }
                 };
             }

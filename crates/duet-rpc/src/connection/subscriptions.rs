@@ -1,8 +1,8 @@
 //! Subscriptions: notifications from the remote that the application awaits.
 //!
-//! The connection offers each notification to the subscriptions of its method, in the order of arrival, and
-//! never waits for them: each has a bounded queue, and drops its oldest notifications (P9). A connection
-//! without subscriptions pays one load of a flag for each notification.
+//! The connection hands each notification that its guards let pass to the subscriptions of its method, in the
+//! order of arrival, and never waits for them: each has a bounded queue, and drops its oldest notifications (P9).
+//! A connection without subscriptions pays one load of a flag for each notification.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -65,6 +65,8 @@ const GAP: &str = "another one was made, and notifications in between are lost";
 pub struct Subscription<T> {
     source: Arc<dyn Source>,
     queue: Arc<Queue>,
+    /// The reason why nothing can arrive, until it is told.
+    refusal: Option<Error>,
     params: PhantomData<fn() -> T>,
 }
 
@@ -84,6 +86,15 @@ impl Source for Shared {
     fn remove(&self, queue: &Arc<Queue>) {
         self.subscriptions.remove(queue);
     }
+}
+
+/// The source of a subscription that was refused: gone from the beginning.
+impl Source for Flag {
+    fn gone(&self) -> &Flag {
+        self
+    }
+
+    fn remove(&self, _: &Arc<Queue>) {}
 }
 
 /// Notifications of one subscription that wait to be taken.
@@ -108,15 +119,22 @@ enum Item {
 impl<T> Subscription<T> {
     pub(crate) fn new(shared: Arc<Shared>, method: &str) -> Self {
         let queue = Queue::new(method, shared.profile.limits.message_bytes);
+        // The next exchange may have another sender, whose notifications are not for this one.
+        if let Err(refusal) = shared.check_two_way() {
+            let gone = Flag::new();
+            let _ = gone.set(());
+            let (source, refusal) = (Arc::new(gone), Some(refusal));
+            return Subscription { source, queue, refusal, params: PhantomData };
+        }
         shared.subscriptions.add(&queue);
-        Subscription { source: shared, queue, params: PhantomData }
+        Subscription { source: shared, queue, refusal: None, params: PhantomData }
     }
 
     /// A subscription to a method on all connections of a client, the one of the moment included.
     pub(crate) fn of_client(client: Arc<ClientSubscriptions>, method: &str) -> Self {
         let queue = Queue::new(method, client.message_bytes);
         client.add(&queue);
-        Subscription { source: client, queue, params: PhantomData }
+        Subscription { source: client, queue, refusal: None, params: PhantomData }
     }
 
     /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Those beyond
@@ -135,7 +153,9 @@ impl<T> Subscription<T> {
 impl<T: DeserializeOwned> Subscription<T> {
     /// Waits for the next notification, and reads its params as a handler does. `None` when the connection
     /// or the client is gone, and all that came before has been taken. Params of another type are an error of the kind
-    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows.
+    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows. Over HTTP, where requests of
+    /// different users share a connection, a server gets one error of the kind [`OneWay`](ErrorKind::OneWay),
+    /// and then `None`.
     ///
     /// The subscription of a client yields one error of the kind [`Interrupted`](ErrorKind::Interrupted) for each
     /// connection that takes the place of another, before the notifications of the new connection:
@@ -144,6 +164,9 @@ impl<T: DeserializeOwned> Subscription<T> {
     ///
     /// Dropping the future loses nothing, so it can stand in a `select!`.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
+        if let Some(refusal) = self.refusal.take() {
+            return Some(Err(refusal));
+        }
         loop {
             // Nothing arrives any more once this is set, so nothing is missed behind the look.
             let is_gone = self.source.gone().initialized();
@@ -259,18 +282,21 @@ impl Subscriptions {
         self.is_used.store(!queues.is_empty(), Ordering::Release);
     }
 
-    /// Hands a notification to the subscriptions of its method; `false` if there are none.
+    /// Returns `true` if there are subscriptions to the method.
     #[inline]
-    pub(super) fn offer(&self, method: &str, params: &Params<'_>) -> bool {
-        self.is_used.load(Ordering::Acquire) && self.push(method, params)
+    pub(super) fn has(&self, method: &str) -> bool {
+        self.is_used.load(Ordering::Acquire) && self.find(method)
     }
 
     #[cold]
-    fn push(&self, method: &str, params: &Params<'_>) -> bool {
+    fn find(&self, method: &str) -> bool {
+        lock(&self.queues).contains_key(method)
+    }
+
+    /// Hands a notification to the subscriptions of its method.
+    pub(super) fn deliver(&self, method: &str, params: &Params<'_>) {
         let queues = lock(&self.queues);
-        let same = queues.get(method);
-        same.into_iter().flatten().for_each(|queue| queue.push(params));
-        same.is_some()
+        queues.get(method).into_iter().flatten().for_each(|queue| queue.push(params));
     }
 }
 

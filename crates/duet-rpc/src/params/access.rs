@@ -77,9 +77,15 @@ impl<'de> SeqAccess<'de> for Items<'de> {
     type Error = Problem;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        let Some(text) = self.cut() else { return Ok(None) };
         let (index, array) = (self.index, self.reader.offset());
         self.index += 1;
+        let Some(text) = self.cut() else {
+            // A struct whose members have defaults asks for every one of them, even behind the end.
+            if self.names.is_some_and(|names| names.len() == self.index) {
+                self.reader.note_asked_for_all();
+            }
+            return Ok(None);
+        };
         let read = self.read(text, seed).map_err(|problem| {
             problem.under(match self.names.and_then(|names| names.get(index)) {
                 Some(name) => PathStep::Position { index, name, array },

@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 
 use access::first_value;
 use problem::{PARAMS, Problem, RESULT, Subject};
-use reader::{attempt, json_type};
+use reader::{attempt, has_all_names, json_type};
 
 /// The largest text, in bytes, that is copied and read again to complete an error. Beyond it, the
 /// error names no type for a missing member, and shows members by position with their index.
@@ -143,8 +143,7 @@ fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     // serde lists the names of a struct with their aliases, so a name belongs to an element only if the
     // struct has as many members as names. A struct that is read from `[]` tells how many it has.
     problem.name_positions(|array| {
-        let answer = attempt::<T>(&replace(text, array, |_| "[]".to_owned()));
-        answer.and_then(|answer| answer.missing_member()).is_some_and(|(at, _)| at == array)
+        has_all_names::<T>(&replace(text, array, |_| "[]".to_owned()), array)
     })
 }
 

@@ -30,11 +30,16 @@ const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Reads a text for the sake of the error; `None` if it fits. Absent parameters are an empty text.
 pub(super) fn attempt<T: DeserializeOwned>(text: &str) -> Option<Problem> {
-    let (json_type, text) = (json_type(text), if text.is_empty() { "null" } else { text });
-    let budget = text.len().saturating_mul(MOST_TIMES).saturating_add(FREE_BYTES);
-    let reading = Reading { text, budget: Cell::new(budget), knows_key: Cell::new(false) };
-    let reader = ParamsReader { text, json_type, depth: 0, is_key: false, reading: &reading };
-    T::deserialize(reader).err().map(|problem| problem.found_in(&reader))
+    Reading::new(text).attempt::<T>(json_type(text))
+}
+
+/// Returns `true` if a struct of as many members as names is read from the empty array that begins there. It tells
+/// so in its error, or by the number of members that it asks for, if all of them have defaults.
+pub(super) fn has_all_names<T: DeserializeOwned>(text: &str, array: usize) -> bool {
+    let reading = Reading { watched: Some(array), ..Reading::new(text) };
+    let problem = reading.attempt::<T>(json_type(text));
+    let missing = problem.and_then(|problem| problem.missing_member());
+    missing.is_some_and(|(at, _)| at == array) || reading.asked_for_all.get()
 }
 
 /// The text is known to be JSON or empty, so its first byte tells.
@@ -57,6 +62,30 @@ struct Reading<'t> {
     budget: Cell<usize>,
     /// `true` if the type showed that it knows the last key, so that an error may show it (E1).
     knows_key: Cell<bool>,
+    /// The start of an array that is watched.
+    watched: Option<usize>,
+    /// `true` if the type asked that array for as many elements as it lists names.
+    asked_for_all: Cell<bool>,
+}
+
+impl<'t> Reading<'t> {
+    fn new(text: &'t str) -> Self {
+        let text = if text.is_empty() { "null" } else { text };
+        let budget = text.len().saturating_mul(MOST_TIMES).saturating_add(FREE_BYTES);
+        Reading {
+            text,
+            budget: Cell::new(budget),
+            knows_key: Cell::new(false),
+            watched: None,
+            asked_for_all: Cell::new(false),
+        }
+    }
+
+    fn attempt<T: DeserializeOwned>(&self, json_type: &'static str) -> Option<Problem> {
+        let (text, reading) = (self.text, self);
+        let reader = ParamsReader { text, json_type, depth: 0, is_key: false, reading };
+        T::deserialize(reader).err().map(|problem| problem.found_in(&reader))
+    }
 }
 
 /// One JSON value, or the key of a member.
@@ -89,6 +118,13 @@ impl<'de> ParamsReader<'de> {
     /// Returns `true` if the type showed that it knows the last key.
     pub(super) fn knows_key(&self) -> bool {
         self.reading.knows_key.get()
+    }
+
+    /// The type has asked this array for as many elements as it lists names.
+    pub(super) fn note_asked_for_all(&self) {
+        if self.reading.watched == Some(self.offset()) {
+            self.reading.asked_for_all.set(true);
+        }
     }
 
     /// The start of the value in the text.

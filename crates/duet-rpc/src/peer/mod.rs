@@ -151,13 +151,17 @@ impl Peer {
     /// no handler. It does not return earlier notifications.
     ///
     /// If the router also serves the method, its handler runs for each notification as well. Each of several
-    /// subscriptions to a method gets every notification. Requests go only to handlers.
+    /// subscriptions to a method gets every notification. Requests go only to handlers. A notification that a
+    /// [guard](crate::Router::guard) refuses is not delivered.
     ///
     /// A [service](mod@crate::service) trait gives notifications names and types: implement it, and serve it with
     /// `into_router`. The sender uses its typed client, so neither side repeats a method name or the type of params.
     /// Subscribe where notifications belong into the middle of other code.
     ///
     /// The connection handles cancellations and progress itself, and does not deliver them to subscriptions.
+    ///
+    /// Handlers of an HTTP server cannot subscribe: the next notification on the connection may come from another
+    /// user. The subscription ends with an error of the kind [`OneWay`](ErrorKind::OneWay).
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
         Subscription::new(Arc::clone(self.shared()), method)
     }

@@ -1,12 +1,11 @@
 //! Composition of routers: `merge`, `nest`, and fallbacks for unregistered methods.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use duet_rpc_proto::message::Params;
 use duet_rpc_proto::session::LaneOf;
 
-use super::{Entry, Layers, Router};
+use super::{Entry, Router, Routes};
 use crate::handler::{Arguments, AtMostOneParams, Handler, IntoFailure, Output, Returns, Writable};
 
 /// The handler of all unregistered methods whose names begin with a prefix.
@@ -35,8 +34,7 @@ impl Router {
     #[must_use]
     #[track_caller]
     pub fn merge(self, other: Router) -> Self {
-        let names: HashSet<Box<str>> = other.methods().map(Into::into).collect();
-        self.absorb("", other, move |method| names.contains(method).then_some(method))
+        self.absorb("", other)
     }
 
     /// Adds the methods of another router with a prefix before each name. Otherwise the same as
@@ -59,41 +57,27 @@ impl Router {
     #[must_use]
     #[track_caller]
     pub fn nest(self, prefix: &str, other: Router) -> Self {
-        let lane_prefix: Box<str> = prefix.into();
-        self.absorb(prefix, other, move |method| method.strip_prefix(&*lane_prefix))
+        self.absorb(prefix, other)
     }
 
-    /// Adds another router. `name_inside` returns the name of a method in the other router.
+    /// Adds another router, with a prefix before each name.
     #[track_caller]
     #[expect(clippy::panic, reason = "only a mistake in the application's source causes it")]
-    fn absorb(
-        mut self,
-        prefix: &str,
-        other: Router,
-        name_inside: impl for<'a> Fn(&'a str) -> Option<&'a str> + Send + Sync + 'static,
-    ) -> Self {
+    fn absorb(mut self, prefix: &str, other: Router) -> Self {
         let routes = Arc::make_mut(&mut self.routes);
         for entry in other.routes.by_name.values() {
             let name = format!("{prefix}{}", entry.name);
             if routes.by_name.contains_key(&*name) {
                 panic!("cannot combine two routers: both have the method {name:?}");
             }
-            routes.insert(entry.moved(&name, &other.routes.layers));
+            routes.insert(entry.moved(&name, prefix, &other.routes));
         }
         for fallback in &other.routes.fallbacks {
+            let entry = fallback.entry.moved("", prefix, &other.routes);
             let prefix = format!("{prefix}{}", fallback.prefix);
-            let entry = fallback.entry.moved("", &other.routes.layers);
             if !routes.add_fallback(&prefix, entry) {
                 panic!("cannot combine two routers: both have a fallback for {prefix:?}");
             }
-        }
-        if let Some(theirs) = &other.routes.lane_of {
-            let (theirs, ours) = (Arc::clone(theirs), routes.lane_of.take());
-            let lane_of = move |method: &str, params: &Params<'_>| match name_inside(method) {
-                Some(name) => theirs(name, params),
-                None => ours.as_ref().and_then(|ours| ours(method, params)),
-            };
-            routes.lane_of = Some(Arc::new(lane_of) as LaneOf);
         }
         self
     }
@@ -147,15 +131,32 @@ impl Router {
     /// neither.
     #[cold]
     pub(crate) fn find_unregistered(&self, method: &str) -> Option<Arc<Entry>> {
-        let routes = &self.routes;
-        let fallback =
-            routes.fallbacks.iter().find(|fallback| method.starts_with(&*fallback.prefix));
-        let entry = fallback.map(|fallback| &fallback.entry).or(routes.unknown.as_ref())?;
+        let entry = self.routes.find_fallback(method).or(self.routes.unknown.as_ref())?;
         Some(Arc::new(Entry { name: method.into(), ..Entry::clone(entry) }))
+    }
+
+    /// The lane of each message. A method of an inner router has the key of that router, if it has one.
+    pub(crate) fn lane_of(&self) -> Option<LaneOf> {
+        let fallbacks = self.routes.fallbacks.iter().map(|fallback| &fallback.entry);
+        let mut entries = self.routes.by_name.values().chain(fallbacks);
+        if entries.all(|entry| entry.lane_of.is_none()) {
+            return self.routes.lane_of.clone();
+        }
+        let routes = Arc::clone(&self.routes);
+        Some(Arc::new(move |method: &str, params: &Params<'_>| {
+            let entry = routes.by_name.get(method).or_else(|| routes.find_fallback(method));
+            let lane_of = entry.and_then(|entry| entry.lane_of.as_ref());
+            lane_of.or(routes.lane_of.as_ref())?(method, params)
+        }))
     }
 }
 
-impl super::Routes {
+impl Routes {
+    pub(super) fn find_fallback(&self, method: &str) -> Option<&Arc<Entry>> {
+        let fits = |fallback: &&Fallback| method.starts_with(&*fallback.prefix);
+        self.fallbacks.iter().find(fits).map(|fallback| &fallback.entry)
+    }
+
     /// Adds a fallback, unless there is one for the same prefix.
     fn add_fallback(&mut self, prefix: &str, mut entry: Entry) -> bool {
         if self.fallbacks.iter().any(|fallback| *fallback.prefix == *prefix) {
@@ -171,8 +172,27 @@ impl super::Routes {
 }
 
 impl Entry {
-    /// The entry under a new name in another router. It keeps the middleware of its own router.
-    fn moved(&self, name: &str, layers: &Layers) -> Entry {
-        Entry { name: name.into(), inside: layers.around(&self.inside), ..self.clone() }
+    /// The entry under a new name in another router, inside the middleware of the router that it comes from,
+    /// and with its key.
+    fn moved(&self, name: &str, prefix: &str, from: &Routes) -> Entry {
+        let lane_of = self.lane_of.as_ref().or(from.lane_of.as_ref());
+        Entry {
+            name: name.into(),
+            inside: from.layers.around(&self.inside),
+            lane_of: lane_of.map(|lane_of| without_prefix(prefix, lane_of)),
+            ..self.clone()
+        }
     }
+}
+
+/// A key that is asked with the name behind the prefix.
+fn without_prefix(prefix: &str, lane_of: &LaneOf) -> LaneOf {
+    let lane_of = Arc::clone(lane_of);
+    if prefix.is_empty() {
+        return lane_of;
+    }
+    let prefix: Box<str> = prefix.into();
+    Arc::new(move |method: &str, params: &Params<'_>| {
+        lane_of(method.strip_prefix(&*prefix).unwrap_or(method), params)
+    })
 }

@@ -19,8 +19,8 @@ use std::time::Instant;
 
 use duet_rpc_proto::message::{Code, Id, IdRef, Params};
 
-use super::Router;
 use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, notify};
+use super::{Entry, Router};
 use crate::context::Flag;
 use crate::error::Failure;
 use crate::handler::{Answer, Answered, Host, IntoFailure, Outcome, Route, Slot, Started, Waiting};
@@ -230,6 +230,22 @@ impl Drop for ObservedHandler {
     }
 }
 
+/// Runs the hooks of a message in front of a route; the answer if they refuse.
+fn pass(
+    hooks: Option<&HookRun<'_>>,
+    params: &Params<'_>,
+    host: &mut dyn Host,
+) -> Result<(), Answered> {
+    let Some(run) = hooks else { return Ok(()) };
+    let failure = match panic_guard::catch(|| run.pass(params, host)) {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(failure)) => failure,
+        Err(_) if run.can_go_on() => return pass(hooks, params, host),
+        Err(panic) => panic.into(),
+    };
+    Err(host.answer(Answer::Failed(failure)))
+}
+
 /// The route of unknown methods.
 pub(super) struct Unknown;
 
@@ -242,14 +258,54 @@ impl Route for Unknown {
         _: &mut Slot,
         host: &mut dyn Host,
     ) -> Started {
-        let pass = |hooks: &HookRun<'_>| panic_guard::catch(|| hooks.pass(params, host));
-        Started::Answered(match hooks.map_or(Ok(Ok(())), pass) {
-            Ok(Ok(())) => host.answer(Answer::UnknownMethod),
-            Ok(Err(failure)) => host.answer(Answer::Failed(failure)),
-            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
-                return self.start(true, hooks, params, &mut None, host);
-            }
-            Err(panic) => host.answer(Answer::Failed(panic.into())),
+        let passed = pass(hooks, params, host);
+        Started::Answered(match passed {
+            Ok(()) => host.answer(Answer::UnknownMethod),
+            Err(answered) => answered,
         })
+    }
+}
+
+/// The route of a notification with subscriptions. The subscriptions stand behind the hooks, before the handler.
+struct Subscribed<D> {
+    deliver: D,
+    /// `None` if the method is unknown.
+    handler: Option<Arc<dyn Route>>,
+}
+
+impl<D: Fn(&str, &Params<'_>) + Send + Sync> Route for Subscribed<D> {
+    fn start(
+        &self,
+        is_inline: bool,
+        hooks: Option<&HookRun<'_>>,
+        params: &Params<'_>,
+        slot: &mut Slot,
+        host: &mut dyn Host,
+    ) -> Started {
+        if let Err(answered) = pass(hooks, params, host) {
+            return Started::Answered(answered);
+        }
+        (self.deliver)(host.method(), params);
+        match &self.handler {
+            Some(handler) => handler.start(is_inline, None, params, slot, host),
+            // A notification has no answer, so nothing is written.
+            None => Started::Answered(host.answer(Answer::Result(&mut |_| Ok(())))),
+        }
+    }
+}
+
+impl Router {
+    /// The entry for a notification with subscriptions. Gives the function back that hands the notification to
+    /// them, if nothing else sees it.
+    pub(crate) fn find_subscribed<D>(&self, method: &str, deliver: D) -> Result<Arc<Entry>, D>
+    where
+        D: Fn(&str, &Params<'_>) + Send + Sync + 'static,
+    {
+        let routes = &self.routes;
+        let known = routes.by_name.get(method).or_else(|| routes.find_fallback(method));
+        let Some(entry) = known.or(routes.unknown.as_ref()) else { return Err(deliver) };
+        let handler = known.map(|entry| Arc::clone(&entry.route));
+        let route = Arc::new(Subscribed { deliver, handler });
+        Ok(Arc::new(Entry { name: method.into(), route, ..Entry::clone(entry) }))
     }
 }

@@ -84,7 +84,9 @@ pub use self::wrap::{Next, Request};
 /// A message passes all observers, then all guards, then all wrappers. Middleware applies to every method of its
 /// router, registered before or after it, and to routers that are [merged](Router::merge) or
 /// [nested](Router::nest) into it. An inner router keeps its own middleware, inside the middleware of the outer
-/// router. Middleware cannot change the order of messages, keep a cancellation from a handler, or answer twice.
+/// router. Middleware cannot
+/// answer twice. It changes neither the order of messages nor their cancellation, as long as each wrapper awaits
+/// [`next.run`](Next::run) itself and does not spawn it on another task.
 #[derive(Clone, Default)]
 pub struct Router {
     routes: Arc<Routes>,
@@ -155,6 +157,8 @@ pub(crate) struct Entry {
     core: Option<Arc<dyn Inner>>,
     /// The middleware of routers that were merged or nested.
     inside: Layers,
+    /// The key of such a router; `None` if the key of the router itself applies.
+    lane_of: Option<LaneOf>,
 }
 
 impl Entry {
@@ -169,6 +173,7 @@ impl Entry {
             answer_size: Arc::default(),
             core: Some(core),
             inside: Layers::default(),
+            lane_of: None,
         }
     }
 
@@ -219,6 +224,7 @@ impl Routes {
             answer_size: Arc::default(),
             core: None,
             inside: Layers::default(),
+            lane_of: None,
         }));
     }
 }
@@ -349,6 +355,10 @@ impl Router {
     ///     params.parse::<Document>().ok().map(|document| document.uri)
     /// });
     /// ```
+    ///
+    /// The key applies to all methods and the fallback of this router, registered before or after. A router that is
+    /// [merged](Router::merge) or [nested](Router::nest) keeps its own key; without one, it gets this key. A
+    /// second key takes the place of the first.
     #[must_use]
     pub fn ordered_by<K: Hash>(
         mut self,
@@ -381,10 +391,6 @@ impl Router {
     /// Returns `true` if the arrival of a method closes the connection.
     pub(crate) fn closes(&self, method: &str) -> bool {
         self.find(method).is_some_and(|entry| entry.closes)
-    }
-
-    pub(crate) fn lane_of(&self) -> Option<LaneOf> {
-        self.routes.lane_of.clone()
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A wrapper is a handler whose arguments are the request and a [`Next`], which runs the inner wrappers and the
 //! handler. Its return value is the answer, so there is exactly one answer, whether it runs `next` once, several
-//! times or never. Its future contains the inner futures, so a cancellation drops all of them.
+//! times or never. Everything that it awaits belongs to its future, so a
+//! cancellation drops all of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -184,8 +185,9 @@ impl Router {
     /// ```
     ///
     /// The first wrapper that was added is the outermost. A wrapper applies to every handler and fallback of this
-    /// router, registered before or after. The entries of a batch pass one by one. A wrapper can change neither the
-    /// id nor the order of messages.
+    /// router, registered before or after. The entries of a batch pass one by one. A wrapper cannot change
+    /// the id. Await `next.run` in the wrapper itself: on a task that the wrapper spawns, the handler is not cancelled
+    /// with its request, and later messages do not wait for it.
     ///
     /// Each wrapper costs a copy of the params, and a boxed future if the handler inside is `async`. All wrappers
     /// together cost one copy of the result.

@@ -1,6 +1,6 @@
 //! The HTTP server, request by request.
 
-use duet_rpc::{Context, Failure, Priority, Profile, Router};
+use duet_rpc::{Context, ErrorKind, Failure, Priority, Profile, Router};
 use tokio::sync::mpsc;
 
 use crate::support::{
@@ -55,6 +55,26 @@ async fn t1_calls_notifications_and_events_to_an_http_client_fail_as_one_way() {
     let mut client = Client::to(serve_with(Profile::agent(), access(), router).await).await;
     let errors = r#"[{"Err":"OneWay"},{"Err":"OneWay"},{"Err":"OneWay"}]"#;
     assert_eq!(client.ask(post(&request(1, "back"))).await.body, result(1, errors));
+}
+
+#[tokio::test]
+async fn t1_a_handler_cannot_subscribe_to_notifications_of_the_next_caller() {
+    let (taken, mut takes) = mpsc::unbounded_channel();
+    let router = Router::new().method("ok", || true).method("subscribe", move |cx: Context| {
+        let (mut secrets, taken) = (cx.peer().subscribe::<(String,)>("secret"), taken.clone());
+        tokio::spawn(async move {
+            while let Some(secret) = secrets.next().await {
+                let _ = taken.send(secret.map_err(|error| error.kind()));
+            }
+        });
+    });
+    let mut client = Client::to(serve_with(Profile::agent(), access(), router).await).await;
+    client.ask(post(&request(1, "subscribe"))).await;
+    let secret = r#"{"jsonrpc":"2.0","method":"secret","params":["password"]}"#;
+    client.ask(post(secret)).await;
+    client.ask(post(&request(2, "ok"))).await;
+    assert_eq!(takes.recv().await, Some(Err(ErrorKind::OneWay)));
+    assert!(takes.try_recv().is_err(), "nothing came after it");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Observers: each received message begins and ends exactly once.
 
-use duet_rpc::{End, Failure, Peer, Profile, Router, blocking};
+use duet_rpc::{End, Failure, Peer, Profile, Router, blocking, quick};
 
 use super::notes::{Notes, Panicking, Sees};
 use super::{answers, fail, remote, request};
@@ -14,10 +14,19 @@ impl serde::Serialize for Unwritable {
     }
 }
 
+/// It panics when serde writes it.
+struct Explosive;
+
+impl serde::Serialize for Explosive {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("in it")
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn p7_observers_see_the_end_of_each_message_for_every_kind_of_handler() {
     type Handlers = fn(Router) -> Router;
-    let rows: [(&str, Handlers, End); 11] = [
+    let rows: [(&str, Handlers, End); 13] = [
         ("ok", |router| router.method("ok", || 1), End::Result),
         ("fail", |router| router.method("fail", fail), End::Failure(-32077)),
         ("panic", |router| router.method("panic", || -> () { panic!("in it") }), End::Panic),
@@ -36,6 +45,17 @@ async fn p7_observers_see_the_end_of_each_message_for_every_kind_of_handler() {
                 router.method("late panic", async || -> () {
                     tokio::task::yield_now().await;
                     panic!("in it")
+                })
+            },
+            End::Panic,
+        ),
+        ("explodes", |router| router.method("explodes", quick(|| Explosive)), End::Panic),
+        (
+            "explodes late",
+            |router| {
+                router.method("explodes late", async || {
+                    tokio::task::yield_now().await;
+                    Explosive
                 })
             },
             End::Panic,

@@ -117,3 +117,76 @@ fn check(order: Order, is_request: &[bool], journal: &[Event], seed: u64) {
     let count = |number| journal.iter().filter(|event| **event == Event::Begins(number)).count();
     assert!((0..40).all(|number| count(number) == 1), "seed {seed}: each message begins once");
 }
+
+#[tokio::test]
+async fn l2_each_router_keeps_its_own_key_when_routers_are_combined() {
+    /// The first of two messages takes longer.
+    async fn slow((_, number): (String, u64)) -> u64 {
+        pause(if number == 1 { 50 } else { 0 }).await;
+        number
+    }
+    fn keyed(router: Router) -> Router {
+        router.ordered_by(|_, params| params.parse::<(String, u64)>().ok().map(|(key, _)| key))
+    }
+    fn keyless(router: Router) -> Router {
+        router.ordered_by(|_, _| None::<u8>)
+    }
+    fn named(router: Router, name: &'static str) -> Router {
+        router.ordered_by(move |method, _| (method == name).then_some(()))
+    }
+    let new = Router::new;
+    let own = || new().method("m", slow);
+    let rows = [
+        ("own", "m", keyed(own()), true),
+        ("none", "m", keyless(own()), false),
+        ("own fallback", "m", keyed(new().fallback(slow)), true),
+        ("merged", "m", new().merge(keyed(own())), true),
+        ("merged fallback", "m", new().merge(keyed(new().fallback(slow))), true),
+        (
+            "merged fallback, and own key",
+            "m",
+            keyless(new().merge(keyed(new().fallback(slow)))),
+            true,
+        ),
+        ("nested", "a/m", new().nest("a/", keyed(own())), true),
+        ("nested fallback", "a/m", new().nest("a/", keyed(new().fallback(slow))), true),
+        ("nested, then own key", "a/m", keyless(new().nest("a/", keyed(own()))), true),
+        ("own key, then nested", "a/m", keyless(new()).nest("a/", keyed(own())), true),
+        (
+            "own key beside a merged one",
+            "m",
+            keyed(own()).merge(keyless(new().fallback(|| 0))),
+            true,
+        ),
+        (
+            "own method under the prefix",
+            "a/own",
+            keyed(new().method("a/own", slow)).nest("a/", keyless(own())),
+            true,
+        ),
+        ("nested without a key", "a/m", keyed(new().nest("a/", own())), true),
+        ("nested twice", "a/b/m", new().nest("a/", new().nest("b/", named(own(), "m"))), true),
+        (
+            "nested under a key",
+            "a/b/m",
+            new().nest("a/", named(new().nest("b/", own()), "b/m")),
+            true,
+        ),
+        ("nested under a key that has none", "a/m", keyed(new().nest("a/", keyless(own()))), false),
+    ];
+    let profile = Profile::agent().with(|it| it.order = Order::ByKey);
+    for (case, method, router, is_ordered) in rows {
+        let (_peer, mut remote) = remote::serve(&profile, router);
+        for number in [1, 2] {
+            let params = format!(r#"["key",{number}]"#);
+            let message = format!(
+                r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#
+            );
+            remote.send(&message).await;
+        }
+        let answers =
+            [remote.next().await["result"].clone(), remote.next().await["result"].clone()];
+        let expected = if is_ordered { [1, 2] } else { [2, 1] };
+        assert_eq!(answers, expected, "{case}");
+    }
+}

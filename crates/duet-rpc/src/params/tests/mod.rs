@@ -202,9 +202,12 @@ fn e4_p7_params_by_position_are_named_where_a_struct_knows_their_names() {
         (wire::<Renamed>, r#"["cAnArY"]"#, "[0]: integer, not string"),
         (wire::<Renamed>, "[1]", "params: array of 2 elements, not array"),
         (wire::<Renamed>, r#"{"first":1,"b":"cAnArY"}"#, "b: boolean, not string"),
+        (wire::<Spares>, r#"[1,"cAnArY"]"#, "[1]: integer, not string"),
+        // A struct of optional members asks for each of them.
+        (wire::<Optional>, r#"[1,"cAnArY"]"#, "b: integer, not string"),
+        (wire::<(u8, Optional)>, r#"[1,["cAnArY"]]"#, "[1].a: integer, not string"),
+        (wire::<Vec<Optional>>, r#"[[],[1,2],[1,"cAnArY"]]"#, "[2].b: integer, not string"),
     ]);
-    // With only optional members, nothing tells their number.
-    assert_eq!(wire::<Optional>(r#"[1,"a"]"#)["data"]["param"], "[1]");
 }
 
 #[test]

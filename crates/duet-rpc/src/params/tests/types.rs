@@ -71,6 +71,15 @@ pub(super) struct Optional {
     pub(super) b: u32,
 }
 
+/// Like `Optional`, with one more name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Spares {
+    #[serde(alias = "first")]
+    pub(super) a: u32,
+    pub(super) b: u32,
+}
+
 #[derive(Debug, Deserialize)]
 pub(super) struct Chain {
     pub(super) next: Option<Box<Chain>>,
