@@ -159,7 +159,7 @@ async fn query(server: &Peer, out: &mut impl Write) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes characters that control a terminal from text of the server.
+/// Replaces control characters in the server's text, because they could control the terminal.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -54,7 +54,7 @@ impl PeerBuilder {
         self
     }
 
-    /// Sets the router for the calls of the remote. Default: no methods.
+    /// Sets the router that serves calls from the remote. Default: no methods.
     pub fn router(mut self, router: Router) -> Self {
         self.router = router;
         self

@@ -48,7 +48,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the router for the calls of the remote, on every connection. Default: no methods.
+    /// Sets the router that serves calls from the remote, on every connection. Default: no methods.
     pub fn router(mut self, router: Router) -> Self {
         self.0.router = router;
         self
