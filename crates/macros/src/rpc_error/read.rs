@@ -1,7 +1,8 @@
 //! The reading side: `FromRemote`, which finds the variant of an error that a remote answered.
 //!
 //! The code says which variant it is. Data that does not fit means that it is somebody else's error of
-//! the same code. Transparent variants are asked last, in the order of the source; internal ones say
+//! the same code. Transparent variants are asked after that, in the order of the source. A variant without
+//! fields takes data that nobody else can read, so it is asked again at the end; internal ones say
 //! nothing on the wire, and cannot be read.
 
 use proc_macro2::TokenStream;
@@ -35,6 +36,17 @@ pub(crate) fn item(error: &ErrorType) -> TokenStream {
         }
         _ => None,
     });
+    let without_fields = variants.iter().filter_map(|variant| match variant.kind {
+        Kind::Code { code, .. } if variant.fields.is_empty() => {
+            let made = variant.with_fields();
+            Some(quote! {
+                if remote.code == #code {
+                    return ::core::option::Option::Some(#made);
+                }
+            })
+        }
+        _ => None,
+    });
     quote! {
         impl #library::error::FromRemote for #ident {
             #[allow(unused_variables)]
@@ -43,6 +55,7 @@ pub(crate) fn item(error: &ErrorType) -> TokenStream {
             ) -> ::core::option::Option<Self> {
                 #(#own)*
                 #(#others)*
+                #(#without_fields)*
                 ::core::option::Option::None
             }
         }
@@ -56,7 +69,7 @@ fn read(error: &ErrorType, variant: &Variant) -> TokenStream {
     let fields: Vec<_> = variant.fields.iter().map(|field| &field.ident).collect();
     let types: Vec<_> = variant.fields.iter().map(|field| &field.ty).collect();
     let (items, pattern, ty) = match (variant.shape, &*fields) {
-        (_, []) => return quote!(return ::core::option::Option::Some(#made);),
+        (_, []) => (TokenStream::new(), quote!(()), quote!(())),
         (Shape::Named, _) => {
             let serde = serde_path(library);
             let items = quote! {
