@@ -70,7 +70,9 @@
 //!
 //! A server takes params by name and by position. The client sends them by name, or by position where
 //! `positional` says so. A param of type `Option<T>` may be left out, and the client leaves out `None`; in the
-//! middle of positional params it writes `null`. Doc comments of params go into their [`ParamInfo`].
+//! middle of positional params it writes `null`. An `Option<Option<T>>` is refused, because `null` and a param that is
+//! left out are the same. An argument named `params` says which it is: `whole`, or `name = "params"`. Doc comments of
+//! params go into their [`ParamInfo`].
 //!
 //! Arguments of the type [`Context`](crate::Context) are not params: they are there for the asking, in any position. So is the
 //! client of the caller's methods, where `callbacks` names their trait; it calls back over the same

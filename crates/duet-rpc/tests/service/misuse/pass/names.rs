@@ -30,7 +30,7 @@ trait Math {
         &self,
         service: i64,
         router: ::std::option::Option<i64>,
-        #[rpc(default = 1)] params: i64,
+        #[rpc(default = 1, name = "params")] params: i64,
         cx: ::duet_rpc::Context,
         handler: i64,
     ) -> ::std::result::Result<i64, Broken>;
