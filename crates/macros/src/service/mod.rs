@@ -67,8 +67,6 @@ pub(crate) struct Service {
     pub(crate) is_positional: bool,
     /// `true` for a trait, which has a client.
     pub(crate) has_client: bool,
-    /// `true` for an `impl` block with type parameters.
-    pub(crate) is_generic: bool,
 }
 
 impl Service {
@@ -88,7 +86,6 @@ impl Service {
             schema: schema(&options, errors),
             is_positional: options.has("positional"),
             has_client,
-            is_generic: false,
         }
     }
 }
@@ -137,8 +134,7 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
             from_trait::expand(&service, item, &mut errors)
         }
         Item::Impl(item) if item.trait_.is_none() => {
-            let mut service = Service::new(options, false, &mut errors);
-            service.is_generic = !item.generics.params.is_empty();
+            let service = Service::new(options, false, &mut errors);
             from_impl::expand(&service, item, &mut errors)
         }
         Item::Impl(item) => {

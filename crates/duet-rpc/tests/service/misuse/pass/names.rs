@@ -62,6 +62,10 @@ impl Calculator {
     pub async fn add(&self, service: i64, cx: ::duet_rpc::Context) -> i64 {
         service
     }
+    pub async fn context(&self, service: ::duet_rpc::Context, params: ::duet_rpc::Context, number: i64) -> i64 {
+        number
+    }
+    pub fn contexts(&self, router: ::duet_rpc::Context, handler: ::duet_rpc::Context) {}
 }
 
 #[::duet_rpc::debug_handler]
