@@ -98,20 +98,20 @@ pub fn future<F: Future + Send + 'static>(_: F) {}
 /// Compiles if all connections can share a service of this type.
 pub fn shared<S: Send + Sync + 'static>() {}
 
-/// The return type of a method. Its inherent `IS_RESULT` has precedence over that of [`NotResult`], so the
-/// constant tells a `Result` under any name from other types.
+/// The return type of a method. Its inherent `KIND` has precedence over that of [`NotResult`], so the constant tells
+/// a `Result` under any name from other types.
 #[derive(Debug)]
 pub struct Returned<T>(PhantomData<T>);
 
 impl<T, E> Returned<Result<T, E>> {
     /// `T` is a `Result`.
-    pub const IS_RESULT: bool = true;
+    pub const KIND: ResultAlias = ResultAlias;
 }
 
 /// The fallback for types that are not a `Result`; see [`Returned`].
 pub trait NotResult {
     /// `T` is not a `Result`.
-    const IS_RESULT: bool = false;
+    const KIND: PlainValue = PlainValue;
 }
 
 impl<T> NotResult for Returned<T> {}
@@ -140,3 +140,37 @@ pub trait NotFromContext {
 }
 
 impl<T> NotFromContext for ParamType<T> {}
+
+/// A `Result` under another name.
+#[derive(Debug)]
+pub struct ResultAlias;
+
+/// Any other type.
+#[derive(Debug)]
+pub struct PlainValue;
+
+/// A return type that is answered as a result.
+#[diagnostic::on_unimplemented(
+    message = "this is an alias of `Result`: write `Result<T, E>`, so that errors are answered as errors",
+    label = "an alias of `Result`"
+)]
+pub trait IsPlain {}
+
+impl IsPlain for PlainValue {}
+
+/// Compiles if a return type of this kind is answered as a result.
+pub fn plain<K: IsPlain>(_: K) {}
+
+/// A param whose type has the name of a client.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a param: to call the caller back, write `#[service(callbacks = ...)]` with the trait \
+               of this client",
+    label = "serde cannot read a `{Self}`",
+    note = "`callbacks = Ui` lets methods ask for a `UiClient`"
+)]
+pub trait NotCallbacks {}
+
+impl<T: for<'de> Deserialize<'de>> NotCallbacks for T {}
+
+/// Compiles if this is a param, and not the client of the caller's methods.
+pub fn not_callbacks<T: NotCallbacks>() {}

@@ -72,7 +72,8 @@
 //!
 //! The server takes params by name and by position. The client sends params by name, or by position with the
 //! option `positional`. A param of type `Option<T>` is optional: the client leaves out `None`, and writes `null` in
-//! the middle of positional params. Doc comments of params go into their [`ParamInfo`].
+//! the middle of positional params. An `Option<Option<T>>` is refused, because `null` equals a param that is left out.
+//! An argument named `params` needs `whole` or `name = "params"`. Doc comments of params go into their [`ParamInfo`].
 //!
 //! An argument of type [`Context`](crate::Context) is not a param: a method may take it in any position. With the
 //! option `callbacks`, a method may also take the client of the caller's trait, which calls back over the same

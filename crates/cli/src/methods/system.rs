@@ -37,6 +37,7 @@ impl Callback {
         /// The client's method to call.
         method: String,
         /// What to call it with.
+        #[rpc(name = "params")]
         params: Option<AnyParams>,
         cx: Context,
     ) -> Result<Box<RawValue>, Failure> {

@@ -124,6 +124,32 @@ async fn e4_data_that_does_not_fit_is_another_error() {
     }
 }
 
+#[derive(Debug, PartialEq, RpcError)]
+enum Shared {
+    #[rpc(code = 9)]
+    NoFields,
+    #[rpc(transparent)]
+    Inner(Inner),
+}
+
+#[tokio::test]
+async fn e4_of_two_variants_with_one_code_the_one_whose_data_fits_is_read() {
+    let router = Router::new().method("fail", async |(data,): (Value,)| -> Result<(), Failure> {
+        let failure = Failure::new(9, "Same code");
+        Err(if data.is_null() { failure } else { failure.with_data(data) })
+    });
+    let (_server, peer) = connect(router, Router::new());
+    let rows = [
+        (Value::Null, Shared::NoFields),
+        (json!(4), Shared::Inner(Inner::SameCode(4))),
+        (json!("neither"), Shared::NoFields),
+    ];
+    for (data, expect) in rows {
+        let error = peer.call::<()>("fail", [&data]).await.expect_err("it fails");
+        assert_eq!(error.as_remote(), Some(expect), "{data}");
+    }
+}
+
 #[test]
 fn e1_only_the_log_shows_the_cause_of_an_internal_error() {
     for (error, cause) in [

@@ -1,8 +1,9 @@
 //! `FromRemote`: generated code that finds the variant of an error that a remote answered.
 //!
 //! The code selects the variant. If the data does not fit, the error has the same code but is not this variant.
-//! Transparent variants come last, in the order of the source. Internal variants cannot be read, because their
-//! content never goes onto the wire.
+//! Transparent variants follow, in the order of the source. A variant without fields accepts data that no other variant
+//! can read, so it is tried again last. Internal variants cannot be read, because their content never goes onto the
+//! wire.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -35,6 +36,17 @@ pub(crate) fn item(error: &ErrorType) -> TokenStream {
         }
         _ => None,
     });
+    let without_fields = variants.iter().filter_map(|variant| match variant.kind {
+        Kind::Code { code, .. } if variant.fields.is_empty() => {
+            let made = variant.with_fields();
+            Some(quote! {
+                if remote.code == #code {
+                    return ::core::option::Option::Some(#made);
+                }
+            })
+        }
+        _ => None,
+    });
     quote! {
         impl #library::error::FromRemote for #ident {
             #[allow(unused_variables)]
@@ -43,6 +55,7 @@ pub(crate) fn item(error: &ErrorType) -> TokenStream {
             ) -> ::core::option::Option<Self> {
                 #(#own)*
                 #(#others)*
+                #(#without_fields)*
                 ::core::option::Option::None
             }
         }
@@ -56,7 +69,7 @@ fn read(error: &ErrorType, variant: &Variant) -> TokenStream {
     let fields: Vec<_> = variant.fields.iter().map(|field| &field.ident).collect();
     let types: Vec<_> = variant.fields.iter().map(|field| &field.ty).collect();
     let (items, pattern, ty) = match (variant.shape, &*fields) {
-        (_, []) => return quote!(return ::core::option::Option::Some(#made);),
+        (_, []) => (TokenStream::new(), quote!(()), quote!(())),
         (Shape::Named, _) => {
             let serde = serde_path(library);
             let items = quote! {

@@ -6,7 +6,7 @@ use super::Service;
 use crate::errors::Errors;
 use crate::naming;
 use crate::options::{Form, OptionTable, Options, docs};
-use crate::syntax::{last_name, mentions};
+use crate::syntax::{last_name, mentions, type_arguments};
 
 const ARGUMENT: OptionTable = OptionTable {
     name: "a param",
@@ -79,6 +79,16 @@ impl Argument {
                 errors.push(word, "this argument comes from the context, and is not a param");
             }
             return Some(Argument { ident, ty: (**ty).clone(), param: None });
+        }
+        if ident == "params" && !options.has("whole") && !options.has("name") {
+            let write = "write `#[rpc(whole)]` if this takes all params, or `#[rpc(name = \"params\")]` if it is one \
+                         of them, with the name `params`";
+            errors.push(&ident, write);
+        }
+        if is_option(ty) && type_arguments(ty).next().is_some_and(is_option) {
+            let write = "a param that is left out and one that is null are both `None`: write `Option<T>`, or a type \
+                         that tells them apart in another way";
+            errors.push(&**ty, write);
         }
         let name = match options.text("name") {
             Some(name) => checked_name(name, errors),

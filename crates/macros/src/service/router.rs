@@ -14,13 +14,14 @@ use super::method::Method;
 use super::param::{Argument, Param, Presence};
 use crate::naming;
 use crate::options::{serde_path, text_at_call};
+use crate::syntax::last_name;
 
 /// The statements that make the router from `self`. `receiver` is the type or trait whose methods they call.
 pub(crate) fn body(service: &Service, methods: &[Method], receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
     let routes = methods.iter().map(|method| route(service, method, receiver));
     quote! {
-        let service = ::std::sync::Arc::new(self);
+        let __service = ::std::sync::Arc::new(self);
         let router = #library::Router::new();
         #(#routes)*
         router
@@ -43,24 +44,24 @@ fn route(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStr
     let extracted = extracted.iter().map(|Argument { ident, ty, .. }| {
         quote!(#library::__macro::Extracted(#ident): #library::__macro::Extracted<#ty>)
     });
-    let inputs = params.map(|ty| quote!(params: #ty)).into_iter().chain(extracted);
+    let inputs = params.map(|ty| quote!(__params: #ty)).into_iter().chain(extracted);
     let outcome = outcome(service, method, receiver);
     // A `fn` gets no future, because each future type adds code to every place that polls it.
     let body = match method.is_async {
         false => outcome,
         true => quote! {
-            let service = ::core::clone::Clone::clone(&service);
+            let __service = ::core::clone::Clone::clone(&__service);
             async move { #outcome }
         },
     };
-    let check = check_result(service, method);
+    let check = [check_result(service, method), check_callbacks(service, method)];
     quote! {
         #(#cfgs)*
         let router = {
             #params_type
             #is_extracted
-            #check
-            let service = ::core::clone::Clone::clone(&service);
+            #(#check)*
+            let __service = ::core::clone::Clone::clone(&__service);
             let handler = move |#(#inputs),*| { #body };
             router #(.#register(#names, #handler))*
         };
@@ -175,12 +176,12 @@ pub(crate) fn rename(argument: &Argument, param: &Param) -> Option<TokenStream> 
 fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenStream {
     let library = &service.library;
     let arguments = method.arguments.iter().map(|Argument { ident, param, .. }| match param {
-        Some(param) if param.is_whole => quote!(params),
-        Some(_) => quote!(params.#ident.0),
+        Some(param) if param.is_whole => quote!(__params),
+        Some(_) => quote!(__params.#ident.0),
         None => quote!(#ident),
     });
     let ident = &method.ident;
-    let mut call = quote!(#receiver::#ident(&*service, #(#arguments),*));
+    let mut call = quote!(#receiver::#ident(&*__service, #(#arguments),*));
     if method.is_async {
         call = quote!(#call.await);
     }
@@ -203,20 +204,28 @@ fn outcome(service: &Service, method: &Method, receiver: &TokenStream) -> TokenS
 fn check_result(service: &Service, method: &Method) -> TokenStream {
     let library = &service.library;
     let result = method.returns.result();
-    // A constant cannot use the type parameters of the `impl` block around it.
-    let is_checked = method.returns.ok.is_none() && !service.is_generic;
-    let is_result = is_checked.then(|| {
-        let sentence = "this is an alias of `Result`: write `Result<T, E>`, so that errors are answered \
-                        as errors";
+    let is_plain = method.returns.ok.is_none().then(|| {
         quote_spanned! { result.span()=>
-            const _: () = {
+            {
                 use #library::__macro::NotResult as _;
-                ::core::assert!(!<#library::__macro::Returned<#result>>::IS_RESULT, #sentence);
-            };
+                #library::__macro::plain(<#library::__macro::Returned<#result>>::KIND);
+            }
         }
     });
     let is_written = quote_spanned! { result.span()=>
         let _: fn() = #library::__macro::result::<#result>;
     };
-    quote!(#is_result #is_written)
+    quote!(#is_plain #is_written)
+}
+
+/// Statements that fail where a param is the client of the caller's methods, and the service lacks `callbacks`.
+fn check_callbacks(service: &Service, method: &Method) -> TokenStream {
+    let library = &service.library;
+    let clients = method.params().filter(|(argument, _)| {
+        last_name(&argument.ty).is_some_and(|name| name.to_string().ends_with("Client"))
+    });
+    let checks = clients.map(|(Argument { ty, .. }, _)| {
+        quote_spanned!(ty.span()=> let _: fn() = #library::__macro::not_callbacks::<#ty>;)
+    });
+    checks.collect()
 }

@@ -30,7 +30,7 @@ trait Math {
         &self,
         service: i64,
         router: ::std::option::Option<i64>,
-        #[rpc(default = 1)] params: i64,
+        #[rpc(default = 1, name = "params")] params: i64,
         cx: ::duet_rpc::Context,
         handler: i64,
     ) -> ::std::result::Result<i64, Broken>;
@@ -62,6 +62,10 @@ impl Calculator {
     pub async fn add(&self, service: i64, cx: ::duet_rpc::Context) -> i64 {
         service
     }
+    pub async fn context(&self, service: ::duet_rpc::Context, params: ::duet_rpc::Context, number: i64) -> i64 {
+        number
+    }
+    pub fn contexts(&self, router: ::duet_rpc::Context, handler: ::duet_rpc::Context) {}
 }
 
 #[::duet_rpc::debug_handler]
