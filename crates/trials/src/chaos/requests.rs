@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 impl Ledger {
-    /// A ledger for a daemon with this profile. The ids of requests are their positions in it.
+    /// A ledger for a daemon with this profile. The id of a request is its position in the ledger.
     pub(super) fn for_profile(profile: Profile) -> Self {
         let (pages, counters) = Default::default();
         Ledger::new(profile.is_sequential(), &pages, &counters)
@@ -19,7 +19,7 @@ impl Ledger {
         format!(r#"{{{head},"params":{params}}}"#)
     }
 
-    /// Records input that gets an error response with `id: null`, at any time.
+    /// Records invalid input. Its error response has `id: null`, and may arrive before earlier responses.
     pub(super) fn expect_fault(&mut self) {
         let due = Due::refusal(Outcome::Code(-32700)).or(Outcome::Code(-32600));
         self.expect(due.overtaking());
@@ -30,7 +30,7 @@ impl Ledger {
         id <= self.last && !self.is_due(&id.to_string())
     }
 
-    /// Makes a random message, and records its answer. Only the test bed has the methods `test.…`.
+    /// Makes a random message, and records the answer that it must get. Only the test bed has the methods `test.…`.
     pub(super) fn random(
         &mut self,
         random: &mut Random,

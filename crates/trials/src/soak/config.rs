@@ -2,14 +2,14 @@
 
 use crate::harness::prelude::*;
 
-/// Maximum message size that the daemon is configured with. A small limit is reached sooner, and shows as
-/// much.
+/// Maximum message size that the daemon is configured with. A small limit is reached sooner, and
+/// tests the same as a large one.
 pub(super) const MESSAGE_LIMIT: usize = 128 * 1024;
 /// Maximum size of a header section (F13).
 pub(super) const HEADER_LIMIT: usize = 8192;
 /// Maximum number of concurrent requests.
 pub(super) const IN_FLIGHT: usize = 256;
-/// Number of consecutive faults that are answered (F7).
+/// Number of consecutive faults that get an error response (rule F7); later ones are only counted.
 pub(super) const STORM: usize = 1000;
 /// Maximum number of entries in a batch (M6).
 pub(super) const BATCH: usize = 1000;
@@ -17,7 +17,7 @@ pub(super) const BATCH: usize = 1000;
 pub(super) const DEPTH: usize = 128;
 /// Number of threads for slow handlers.
 pub(super) const POOL: u64 = 32;
-/// Longer than any run, in milliseconds.
+/// Duration of a sleep that outlasts every run, in milliseconds.
 pub(super) const FOREVER: usize = 86_400_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Config {
         self.has_system() && !self.is_http()
     }
 
-    /// White space that a text may contain.
+    /// White space to insert into a text, chosen at random. `ndjson` allows no line breaks.
     pub(super) fn blanks(self) -> &'static [&'static str] {
         match self.framing {
             Framing::Ndjson => &["", "", "", " ", "\t", "  "],
@@ -53,7 +53,7 @@ impl Config {
         }
     }
 
-    /// Framing of messages on the connection.
+    /// Framing on the wire: that of WebSocket or HTTP on these transports, otherwise `framing`.
     pub(super) fn carrier(self) -> Framing {
         self.over.carrier(self.framing)
     }
@@ -62,7 +62,7 @@ impl Config {
         self.over == Transport::Ws
     }
 
-    /// Returns true for HTTP: each message has a response, so no request can be cancelled on its connection.
+    /// Returns true for HTTP: its connection waits for a response, so it cannot carry a cancellation.
     pub(super) fn is_http(self) -> bool {
         self.over == Transport::Http
     }

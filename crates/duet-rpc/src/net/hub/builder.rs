@@ -77,9 +77,11 @@ impl HubBuilder {
     /// Sets the budget for unsent bytes of all connections together. Default: 64 MiB. Each connection also has its
     /// own limit, [`Limits::outgoing_bytes`](duet_rpc_proto::Limits::outgoing_bytes).
     ///
-    /// While the budget is spent, no handler starts on the worker threads, other handlers start only on
-    /// connections without unsent bytes, and the hub closes a connection whose remote reads nothing for five
-    /// seconds.
+    /// While the budget is used up:
+    ///
+    /// - handlers do not start on worker threads;
+    /// - other handlers start only on connections without unsent bytes;
+    /// - the hub closes a connection with unsent bytes whose remote has read nothing for five seconds.
     ///
     /// The answers to pending batches have a separate budget of the same size. While that budget is spent,
     /// requests in batches get the answer `Server busy`.
@@ -99,9 +101,9 @@ impl HubBuilder {
     /// handled. It can keep the peer, spawn a task that calls the client, or [close](Peer::close) the connection.
     /// It runs on the thread of the connection, inside its runtime, so it must not block.
     ///
-    /// If it panics, the hub logs the panic and closes this one connection. It is also called for each HTTP
-    /// connection, but an HTTP client cannot be called, and its [identity](Peer::identity) comes with each
-    /// request.
+    /// If the function panics, the hub logs the panic and closes this one connection. The function also runs for
+    /// each HTTP connection. Such a peer cannot call its client, and its [identity](Peer::identity) is known only
+    /// for a request.
     ///
     /// ```
     /// use duet_rpc::Hub;
