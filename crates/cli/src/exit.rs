@@ -37,7 +37,7 @@ impl Exit {
         match self {
             Exit::Success => "success; for a daemon, an orderly shutdown",
             Exit::Failed => {
-                "failure: output, a file or a descriptor cannot be used, or a check failed"
+                "failure: cannot write the output, cannot use a file or descriptor, or a check failed"
             }
             Exit::Usage => "wrong command line",
             Exit::ErrorAnswer => "call: the server answered with an error",

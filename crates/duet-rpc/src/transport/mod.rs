@@ -35,7 +35,7 @@ pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
-/// Parts of an address, which is a text for most.
+/// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]
 pub use crate::net::{AddressError, Target};
 #[cfg(unix)]
@@ -64,7 +64,7 @@ pub trait Transport: Send + 'static {
     /// [`next_abandoned`](Outbox::next_abandoned)).
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
 
-    /// Ready when the remote has closed its end, which this notices without receiving. It is polled while
+    /// Ready when the remote has closed its end. Detects this without reading data. It is polled while
     /// back-pressure stops reading. A transport that cannot tell stays pending.
     fn poll_remote_closed(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
@@ -87,10 +87,10 @@ pub enum TransportKind {
     Bytes,
     /// Whole messages.
     Messages,
-    /// Whole messages from the remote, and WebSocket frames to it, as this end sends them: the
-    /// [bytes](Outbox::bytes) of the [`Outbox`].
+    /// Receives whole messages. Sends WebSocket frames, already encoded for this role in
+    /// [`Outbox::bytes`].
     WebSocket(duet_rpc_proto::ws::Role),
-    /// Requests and their answers, one after the other, as an HTTP server has them. Nothing else can go to
+    /// One request and then its answer, as on an HTTP server. Nothing else can go to
     /// the remote: calls, notifications and events fail. The transport hands in a message only after the
     /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
     /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
@@ -103,13 +103,13 @@ pub enum TransportKind {
 pub enum Received {
     /// Something came. More may have come already.
     Data,
-    /// Something came, and there is no more for now.
+    /// There is no more data for now. Also returned if nothing came, but `poll_send` must run.
     Drained,
     /// The remote will send no more.
     Eof,
 }
 
-/// The end of the other side, as far as it is known.
+/// The end of the remote, as far as it is known.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ExitReport {
@@ -117,7 +117,7 @@ pub struct ExitReport {
     pub exit: Option<ExitStatus>,
     /// The last lines that it wrote to stderr.
     pub last_stderr: Vec<String>,
-    /// The processes, of the child and those that it started, that had to be stopped with a signal.
+    /// Processes (the child or its descendants) that had to be stopped with a signal.
     pub stopped: Vec<Stopped>,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for Stopped {
 }
 
 impl fmt::Debug for ExitReport {
-    /// Shows the end of the process; its output may contain anything.
+    /// Shows only the number of stderr lines, because they may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ExitReport");
         shown.field("exit", &self.exit).field("last_stderr", &self.last_stderr.len());

@@ -22,13 +22,13 @@ use self::reader::{FrameReader, WebSocketEnd};
 use super::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
-/// A WebSocket on a connected socket, after the handshake: one JSON-RPC message in each of its messages.
+/// A WebSocket on a connected socket, after the handshake. Each WebSocket message carries one JSON-RPC message.
 ///
 /// It receives text and binary messages alike, and sends text. It answers pings. It pings a remote that
 /// is silent for a while, and ends the connection if no sign of life follows. A message over the
 /// profile's limit, or one that takes longer than its [`read_timeout`](Profile::read_timeout), ends the
 /// connection too, because there is no way to skip the rest of it. So does a text message that is not
-/// UTF-8. Messages before it are answered.
+/// UTF-8. In all these cases, messages that were received earlier are still answered.
 ///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
@@ -54,7 +54,7 @@ pub struct WebSocket {
     wants_ping: bool,
     /// The end of the last control frame, as a count of sent bytes.
     control_end: u64,
-    /// `true` if a part of the outbox has left, so that the remote may be in the middle of a frame.
+    /// `true` if only a part of the outbox was sent: the remote may have received half a frame.
     is_midway: bool,
     has_ended: bool,
     close_frame: Option<CloseFrame>,
@@ -63,7 +63,7 @@ pub struct WebSocket {
     closing: Option<Box<WebSocketClosing>>,
 }
 
-/// The silence after which the remote is pinged, and then the time that it has to answer.
+/// Time without data before a ping is sent; also the time for a sign of life after that.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 impl WebSocket {
@@ -94,7 +94,7 @@ impl WebSocket {
         self
     }
 
-    /// While this flag is set, a close tells the remote that the program goes away.
+    /// While this flag is set, the close frame has the code 1001 (going away).
     #[must_use]
     pub fn going_away(mut self, going_away: Arc<AtomicBool>) -> Self {
         self.going_away = Some(going_away);
@@ -131,7 +131,7 @@ impl WebSocket {
         Ok(Received::Eof)
     }
 
-    /// Logs the problem with the received bytes, and nothing of their contents (G6).
+    /// Logs the problem with the received bytes, and nothing of their contents (rule G6).
     fn log_problem(&self, problem: Problem) {
         match problem {
             Problem::TooLarge(bytes) => {
@@ -145,7 +145,7 @@ impl WebSocket {
         }
     }
 
-    /// Checks the time, because nothing has come.
+    /// Checks the read timeout and the keep-alive. Called when no bytes are available.
     fn poll_time(&mut self, cx: &mut Context<'_>, inbox: &mut Inbox) -> Poll<io::Result<Received>> {
         let partial = self.reader.partial(inbox);
         let reason = match ready!(self.clock.poll(cx, partial)) {
@@ -171,9 +171,8 @@ impl WebSocket {
         Poll::Ready(self.finish(inbox))
     }
 
-    /// Adds a pong and a ping that are due behind everything that waits. The next ones wait until these
-    /// have left, so a remote that pings and does not read costs two frames: only the last ping needs an
-    /// answer.
+    /// Appends a due pong and a due ping to the end of the outbox. The next ones wait until these are sent, so a
+    /// remote that pings and does not read costs two frames at most: only the last ping needs an answer.
     fn append_controls(&mut self, outbox: &mut Outbox) {
         if outbox.sent() < self.control_end {
             return;
@@ -191,7 +190,7 @@ impl WebSocket {
         }
     }
 
-    /// The close frame for the remote, unless it cannot be sent any more.
+    /// Starts closing: sends a close frame, unless a part of another frame was sent.
     fn begin_closing(&mut self) -> WebSocketClosing {
         let is_going_away =
             self.going_away.as_ref().is_some_and(|going_away| going_away.load(Ordering::Relaxed));
@@ -200,7 +199,7 @@ impl WebSocket {
             false => close_code::NORMAL,
         };
         let frame = self.close_frame.take().unwrap_or(CloseFrame { code: Some(code), reason: "" });
-        // In the middle of a frame, the remote would take it for a part of that frame.
+        // In the middle of a frame, the remote would read the close frame as a part of it.
         WebSocketClosing::new(self.role, Some(frame).filter(|_| !self.is_midway))
     }
 }

@@ -1,6 +1,6 @@
-//! Types of applications, one for each way in which serde reads.
+//! Sample types of params, one for each way in which serde reads a value.
 
-#![expect(dead_code, reason = "most of these are never made, only refused")]
+#![expect(dead_code, reason = "the tests check errors, so most fields are never read")]
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub(super) enum Severity {
     Warn,
 }
 
-/// Takes every name.
+/// Accepts any string: unknown names become `Other`.
 #[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
 pub(super) enum Topic {
     News,
@@ -214,7 +214,7 @@ impl<'de> Deserialize<'de> for Colour {
     }
 }
 
-/// Members of which the first is never the culprit, however hard it is to read again.
+/// The error must name only `last`: the members before it are valid, but hard to read a second time.
 #[derive(Debug, Deserialize)]
 pub(super) struct Hard {
     pub(super) raw: Box<RawValue>,
