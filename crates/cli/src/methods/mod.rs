@@ -1,4 +1,4 @@
-//! The methods of the daemon (section 4 of the contract). They are services: their descriptions come from doc
+//! The methods of the daemon (section 4 of docs/specification.md). They are services: their descriptions come from doc
 //! comments and types.
 
 mod basics;

@@ -1,14 +1,14 @@
 //! Browser guard: closes a TCP connection that begins as HTTP.
 //!
-//! A web page can make its user's browser send a request to any port of this machine. Where frames are
-//! expected, the head of that request is a fault. After a fault the next frame is served, and it may
-//! stand in the body: so the page could call. But a browser always begins with a request line, and no
-//! stream of frames does. So a connection that begins with one is closed (T3).
+//! A web page can make its user's browser send a request to any port of this machine. The decoder treats the head
+//! of that request as a fault, and then serves the next frame. A page could put a frame into the request body, and so
+//! call methods. But a browser always begins with a request line, and no stream of frames does. So a connection that
+//! begins with a request line is closed (rule T3).
 //!
 //! The usual methods are recognised by name, before the line is whole. But a page that has made its own
 //! host name point to this machine may use any method name without a preflight. So a request is also
-//! recognised by the end of its line. No frame can be whole by then: a browser lets neither a line end
-//! nor a zero byte into the line.
+//! recognised by the end of its line. No frame can be complete before the end of that line, because a
+//! browser allows neither a line end nor a zero byte in it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use crate::log_limit::LogLimiter;
 use crate::net::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
-/// The first bytes of requests, and of a TLS connection: a page can choose a part of its contents too.
+/// The first bytes of requests, and of a TLS handshake, a part of which a page can choose.
 const REQUEST_STARTS: [&[u8]; 10] = [
     b"\x16\x03",
     b"GET ",
