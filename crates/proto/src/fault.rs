@@ -6,7 +6,7 @@ use crate::text::{NotJson, Text};
 
 /// A run of bytes without a message.
 ///
-/// A fault knows no error codes. [`message`](crate::message) decides the answer to it.
+/// A fault contains no error code. [`message`](crate::message) decides the answer to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault<'a> {
     /// The kind of fault.

@@ -83,7 +83,7 @@ impl Trial<'_> {
         let trigger = self.daemon().trigger;
         self.check_time(trigger, at);
         let Ending { codes, signals, .. } = &ending;
-        let what = format!("{status}, and not one of {codes:?} {signals:?}");
+        let what = format!("{status}, allowed are codes {codes:?} and signals {signals:?}");
         self.check(ending.holds(status), what);
         self.check_output(&ending);
         self.check_stderr();
