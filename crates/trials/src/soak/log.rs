@@ -8,7 +8,7 @@ use crate::harness::events::is_record;
 use crate::harness::prelude::*;
 
 /// Record of a frame that did not complete in time (F6).
-const TOO_LATE: &str = "a message took too long";
+const TOO_LATE: &str = "message dropped: it took too long";
 
 /// State read from the log, and the errors that must appear in it.
 #[derive(Debug, Default)]
