@@ -8,7 +8,7 @@ use crate::harness::events::is_record;
 use crate::harness::prelude::*;
 
 /// Record of a frame that did not complete in time (F6).
-const TOO_LATE: &str = "message dropped: it took too long";
+const TOO_LATE: &str = "took too long";
 
 /// State read from the log, and the errors that must appear in it.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Log {
                 _ => counters.fail(Failure::because("an error without a cause", "", line)),
             },
             "warn" => {
-                state.timeouts += u64::from(message.starts_with(TOO_LATE));
+                state.timeouts += u64::from(message.contains(TOO_LATE));
                 if let Some(count) = message.strip_suffix(" log records were dropped") {
                     state.dropped += count.parse::<u64>().unwrap_or(0);
                 }
