@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use duet_rpc_proto::ws::{Control, ControlKind, WsDecoder, WsEvent, WsFrameWriter, Role};
+use duet_rpc_proto::ws::{Control, ControlKind, Role, WsDecoder, WsEvent, WsFrameWriter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@ mod web;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use web::{Body, Flaw, AccessPolicy, HeadReader, Length, HttpRefusal, HttpRequest, Response};
+use web::{AccessPolicy, Body, Flaw, HeadReader, HttpRefusal, HttpRequest, Length, Response};
 
 const HEAD_LIMIT: usize = 1000;
 const BODY_LIMIT: usize = 300;

@@ -79,7 +79,8 @@ pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> 
         owed.certain = owed.answers.len();
     }
     // Timing may then decide whether a `shutdown` starts at all.
-    let is_open = owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_duplicate_ids());
+    let is_open =
+        owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_duplicate_ids());
     (!is_open).then_some(owed)
 }
 
