@@ -293,7 +293,7 @@ fn two_peers_recurse_into_each_other() {
 }
 
 #[test]
-fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
+fn l8_reading_stops_for_a_remote_that_never_reads_and_close_works() {
     let profiles = [Profile::agent(), Profile::editor()];
     let rows = profiles.map(|it| ["big", "late_big", "nope"].map(|method| (it, method)));
     for (profile, method) in rows.into_iter().flatten() {

@@ -221,7 +221,7 @@ fn f13_only_the_bytes_up_to_the_limit_decide_about_a_long_first_line() {
 }
 
 #[test]
-fn f2_f13_of_long_sections_in_a_row_a_few_are_read_and_the_others_searched() {
+fn f2_f13_after_a_few_consecutive_long_sections_the_next_ones_are_searched() {
     let fault = "!-32600 header-too-large";
     let pad = "x".repeat(100);
     let long = format!("Content-Length: 5\r\nX: {pad} ");

@@ -96,7 +96,7 @@ fn m3_params_are_an_object_an_array_null_or_absent() {
 }
 
 #[test]
-fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
+fn m4_unknown_members_are_ignored_and_repeated_known_members_refused() {
     rows(&[
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","x":1,"x":2,"ID":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":1,"error":2}"#, "request 1 a absent"),

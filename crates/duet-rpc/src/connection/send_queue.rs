@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn p2_a_notification_gives_up_at_its_deadline_and_a_call_never_does_here() {
+    fn p2_queue_expires_notifications_at_their_deadline_but_not_calls() {
         let (mut queue, now) = (SendQueue::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         queue.push(call(1), Some(now));

@@ -42,7 +42,7 @@ fn block(pool: &Arc<WorkerPool>, runtime: &Runtime, workers: usize) -> Vec<Sende
 }
 
 #[test]
-fn l5_task_that_must_not_wait_comes_back_while_all_workers_are_blocked() {
+fn l5_try_spawn_returns_the_task_while_all_workers_are_blocked() {
     let (pool, runtime) = (WorkerPool::new(3, true), runtime());
     let releases = block(&pool, &runtime, 3);
     let back = pool.try_spawn(runtime.handle(), Box::pin(pending()));

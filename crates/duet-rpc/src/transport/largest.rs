@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn m5_each_refusal_stands_for_the_next_largest_message() {
+    fn m5_each_refusal_is_matched_to_the_next_largest_message() {
         let mut largest = Largest::default();
         // Before the first call only the largest counts.
         [30, 10].into_iter().for_each(|size| largest.note(size));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_a_read_is_offered_more_only_while_reads_take_all() {
+    fn f3_read_size_grows_only_while_reads_fill_the_buffer() {
         let mut buffer = Buffer::default();
         assert_eq!(offered(&mut buffer, None), SMALLEST_READ);
         buffer.bytes.extend_from_slice(b"a little");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn p8_lent_memory_comes_back_when_few_bytes_need_it() {
+    fn p8_lent_memory_is_returned_when_few_bytes_remain() {
         const SIZE: usize = 20_000;
         let came_back = |mut buffer: Buffer, at_hand: usize| {
             buffer.drop_front(buffer.bytes.len() - at_hand);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn p8_memory_that_is_not_shared_or_has_grown_does_not_come_back() {
+    fn p8_memory_that_was_not_lent_or_has_grown_is_not_returned() {
         let mut buffer = Buffer::default();
         fill(&mut buffer, None);
         buffer.drop_front(usize::MAX / 2);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn l5_idle_ends_are_quick_but_for_the_machine() {
+    fn l5_idle_exits_are_quick_unless_the_machine_lags() {
         assert!(report(200, 10, &[]).is_good(1.0));
         assert!(!report(200, 60, &[]).is_good(1.0), "half are too slow");
         assert!(report(200, 60, &[]).is_good(2.0), "within twice the limit");

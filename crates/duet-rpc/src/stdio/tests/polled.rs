@@ -137,7 +137,7 @@ async fn a_full_link_is_pending_and_counts_what_has_left() {
 /// The system reports room only when there is much of it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[tokio::test(start_paused = true)]
-async fn l5_that_a_slow_reader_takes_a_little_shows() {
+async fn l5_progress_of_a_slow_reader_is_noticed() {
     for ((remote, output), enough) in links().into_iter().zip([4_000, 110_000]) {
         let mut stdio = Stdio::from_fds(nothing(), output).unwrap();
         let mut outbox = outbox(&vec![b'x'; LARGE]);
