@@ -1,7 +1,7 @@
 //! Routes: handlers with their types erased, and the code that runs them.
 //!
 //! ```text
-//!             inline: called and polled once, in a place that is used again
+//!             inline: called and polled once, in reused memory
 //!           ┌──────────────────────────────────────────────────▶ answered, no allocation
 //!  start ───┤                                   └── pending ──▶ Waiting, a task
 //!           └─────────────────────────────────────────────────▶ Waiting, called by the worker pool
@@ -185,11 +185,12 @@ where
     }
 }
 
-/// The place of a future. A future must not move once it was polled, and most are ready immediately: so one
-/// place is used again and again, and only a future that waits takes it along.
+/// Pinned memory for one future. A future must not move once it was polled. Most futures are ready immediately,
+/// so the memory is reused; a future that has to wait keeps it.
 type Pinned<F> = Pin<Box<Option<F>>>;
 
-/// The place in a slot; `None` if a future has taken it along.
+/// The pinned memory in a slot. The inner `Option` is `None` if a waiting future keeps the memory. The outer one is
+/// `None` if the slot belongs to a future of another type.
 fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>>> {
     slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
 }
@@ -214,10 +215,10 @@ where
             return self.defer(hooks, params, host);
         }
         let mut spare = None;
-        // One handler alone uses a slot, so the place has the right type.
+        // Only one handler uses a slot, so the memory has the right type.
         let kept = pinned_in::<FutureOf<H, S, R>>(slot).unwrap_or(&mut spare);
         let place = kept.get_or_insert_with(|| Box::pin(None));
-        // If it has to wait, the task that it becomes polls it again, with its own waker.
+        // A future that has to wait becomes a task, which polls it again with the waker of the task.
         let mut noop = TaskContext::from_waker(Waker::noop());
         let mut outcome = None;
         let begun = panic_guard::catch(|| {
@@ -226,7 +227,8 @@ where
                 Begun::Later(future) => {
                     place.set(Some(future));
                     if let Poll::Ready(output) = poll(place, &mut noop) {
-                        // Kept outside, where nothing that panics now can drop it.
+                        // Stored outside of the closure: dropping the future may panic, and a panic of the
+                        // output's drop during that unwinding would abort the process.
                         outcome = Some(output.into_result());
                         place.set(None);
                     }
@@ -323,7 +325,7 @@ fn into_failure(error: impl Into<Failure>) -> Failure {
 fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(cx),
-        // It was put there just now.
+        // Does not happen: the callers store a future first.
         None => Poll::Pending,
     }
 }
@@ -337,11 +339,12 @@ where
         let output = guarded.await?;
         let result = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
         let Some(id) = id else {
-            // A notification: nobody is told the result.
+            // A notification has no answer.
             drop_quietly(result);
             return Ok(Vec::new());
         };
-        // The result stays outside: a panic that drops it could meet a second one, which aborts.
+        // The result stays outside of the closure: if writing it panics, unwinding must not drop it, because a
+        // second panic would abort the process.
         let mut text = Vec::with_capacity(USUAL);
         let written = panic_guard::catch(|| {
             write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))
