@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::panic_guard::{self, drop_quietly};
 use crate::router::{Request, to_params};
 
-/// The result of a handler inside a wrapper. One that is not `async` needs no box.
+/// The result of a handler inside a wrapper. A handler that is not `async` needs no box.
 pub(crate) enum Reply {
     Ready(Settled),
     Later(Pin<Box<dyn Future<Output = Settled> + Send>>),
