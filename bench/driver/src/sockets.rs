@@ -1,4 +1,4 @@
-//! Measurements over sockets, also with many connections: TCP, WebSocket and HTTP.
+//! Measurements over sockets (TCP, WebSocket and HTTP), with one connection and with many.
 
 use std::io;
 

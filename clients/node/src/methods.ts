@@ -5,7 +5,7 @@ export type NoParams = Readonly<Record<string, never>> | readonly [] | null | un
 
 /** The methods of the editor profile. */
 export interface EditorMethods {
-  /** Says who serves here, and which protocol. No other method waits for it. */
+  /** Returns the name and version of the server, and the protocol version. Other methods work without it. */
   readonly initialize: {
     readonly params: NoParams;
     readonly result: {
@@ -16,7 +16,7 @@ export interface EditorMethods {
       };
     };
   };
-  /** Lists the methods that are served here. */
+  /** Lists the methods. */
   readonly listMethods: {
     readonly params: NoParams;
     readonly result: readonly {
@@ -24,7 +24,7 @@ export interface EditorMethods {
       readonly name: string;
     }[];
   };
-  /** Says what each method takes and returns. */
+  /** Describes the params and the result of each method. */
   readonly describeMethods: {
     readonly params: NoParams;
     readonly result: readonly {
@@ -33,17 +33,17 @@ export interface EditorMethods {
       readonly returns: string;
     }[];
   };
-  /** Says which version this is. */
+  /** Returns the version of the server. */
   readonly version: {
     readonly params: NoParams;
     readonly result: {
       readonly version: string;
     };
   };
-  /** Logs records of this level and worse from here on. */
+  /** Sets the minimum level of log records, from the next record on. */
   readonly setLogLevel: {
     readonly params: {
-      /** The least level that is logged, in any case. */
+      /** The minimum level, in upper or lower case. */
       readonly level: 'debug' | 'info' | 'warn' | 'error';
     } | readonly [level: 'debug' | 'info' | 'warn' | 'error'];
     readonly result: {
@@ -51,7 +51,7 @@ export interface EditorMethods {
       readonly success: boolean;
     };
   };
-  /** Ends the daemon: what runs is finished and answered first. */
+  /** Ends the daemon, after running requests have been answered. */
   readonly shutdown: {
     readonly params: NoParams;
     readonly result: {
@@ -67,7 +67,7 @@ export interface DesktopMethods extends EditorMethods {
     readonly params: NoParams;
     readonly result: 'pong';
   };
-  /** Answers with the params, whatever they are. */
+  /** Returns the params unchanged. */
   readonly 'system.echo': {
     readonly params: object | readonly unknown[] | null | undefined;
     readonly result: object | readonly unknown[] | null;
@@ -113,12 +113,12 @@ export interface DesktopMethods extends EditorMethods {
 
 /** The methods of the agent profile. */
 export interface AgentMethods extends DesktopMethods {
-  /** Calls a method of the client, and passes its answer on, or its error. */
+  /** Calls a method of the client, and returns its result or its error. */
   readonly 'system.callback': {
     readonly params: {
       /** The client's method to call. */
       readonly method: string;
-      /** What to call it with. */
+      /** The params of the call. */
       readonly params?: object | readonly unknown[] | null;
     } | readonly [method: string, params?: object | readonly unknown[] | null];
     readonly result: unknown;

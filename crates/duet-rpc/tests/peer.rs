@@ -1,4 +1,4 @@
-//! The peer: both directions at once (P1–P5, P7, P9, E2).
+//! The peer: calls in both directions on one connection (P1–P5, P7, P9, E2).
 
 mod links;
 
@@ -154,7 +154,7 @@ async fn p2_a_call_times_out_and_the_remote_is_told() {
 
 #[tokio::test]
 async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
-    // Whether the remote gets a cancellation, and the number of its answers to cancelled requests.
+    // `true` if the remote gets a cancellation, and the number of its answers to cancelled requests.
     for (dialect, told, answers) in
         [(Dialect::Dollar, true, 1), (Dialect::Notifications, true, 0), (Dialect::None, false, 0)]
     {

@@ -81,7 +81,7 @@ async fn p2_p5_was_sent_is_false_only_for_messages_that_never_left() {
     assert_eq!(sent(note), (ErrorKind::Disconnected, false));
     let after = peer.call::<Value>("after", ()).await.expect_err("the remote is gone");
     assert_eq!(sent(after), (ErrorKind::Disconnected, false));
-    let wrong = peer.call::<Value>("wrong", 7).await.expect_err("params are no number");
+    let wrong = peer.call::<Value>("wrong", 7).await.expect_err("a number is not params");
     assert_eq!(sent(wrong), (ErrorKind::Params, false));
 
     let (here, there) = tokio::io::duplex(4000);

@@ -416,7 +416,7 @@ fn p8_decoders_share_one_buffer_in_turn() {
         assert_eq!(memory.capacity(), 50_000);
         // The memory that it has now is its own.
         assert_eq!(decoder.lend(vec![7]), Some(vec![7]));
-        assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "what was at hand stays");
+        assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "buffered bytes stay");
         assert_eq!(decoder.at_hand(), b"");
     }
 }

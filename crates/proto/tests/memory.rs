@@ -218,7 +218,7 @@ fn an_idle_decoder_frees_its_memory() {
         support::feed(&mut decoder, &[&framed(Framing::Ndjson, &text), b"[1,"]);
         decoder.shrink();
         let held = decoder.partial().map(|partial| partial.received);
-        assert_eq!(held, Some(3), "what has arrived stays");
+        assert_eq!(held, Some(3), "the bytes that have arrived stay");
         std::mem::forget(decoder);
     });
     assert!(measured.bytes_current < 100, "{} bytes", measured.bytes_current);

@@ -17,7 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 
-/// What `spin` does is the same in all servers.
+/// The work of `spin`, the same in all servers.
 const SPINS: u64 = 25_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -9,13 +9,13 @@
 //!     └── a read fails, or the remote stalls ──────────────────┘
 //! ```
 //!
-//! | while draining because | begun is | it ends when nothing is left, or after |
+//! | reason to drain | messages that still start | draining ends when nothing is left, or after |
 //! |---|---|---|
-//! | the remote ended its output | everything that had come | `drain_timeout` since the remote read last; up to [`SLOW_READER`] on a listener, if it reads |
-//! | a close was asked for | what had come before | `drain_timeout` since the close |
-//! | a write failed | nothing | no call of ours is pending, or after [`READ_GRACE`] |
+//! | the remote ended its output | all that have arrived | `drain_timeout` since the remote read last; up to [`SLOW_READER`] on a listener, if it reads |
+//! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
+//! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
-//! [`Connection::check_over`] decides once per turn whether the connection is over, from what is left.
+//! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
 //! | time of the end | limits |
 //! |---|---|

@@ -245,13 +245,14 @@ impl Connection {
     fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<Arc<WorkerPool>> {
         let pool = self.dispatch.pool.clone().filter(|pool| pool.takes(&entry.pace));
         if pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
-            // A failure shows again when the turn ends: messages at hand are handled before that.
+            // An error is ignored here. The flush at the end of the turn reports it, after all received messages are
+            // handled.
             self.is_flushed &= self.send(cx, super::now()).is_ok();
         }
         pool
     }
 
-    /// Lets a handler go on as a task, here or on the pool.
+    /// Continues a handler as a task, here or on the pool.
     #[inline(never)]
     fn wait_for(
         &mut self,

@@ -136,8 +136,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Sends a notification. Without room it waits in the queue until the deadline; then this returns its
-    /// ticket, and a receiver that tells when it has left the queue.
+    /// Sends a notification. If there is no room, the notification waits in the queue until the deadline. Then this
+    /// returns its ticket, and a receiver that is notified when it leaves the queue.
     pub(super) fn notify(
         &self,
         message: Vec<u8>,
@@ -223,7 +223,7 @@ impl Mailbox {
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
-    /// Returns `true` if a message can be sent now. A message that comes while others wait stands behind them.
+    /// Returns `true` if a message can be sent now. If others wait already, it has to wait behind them.
     fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }

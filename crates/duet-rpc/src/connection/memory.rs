@@ -1,12 +1,14 @@
 //! Memory for answers: how much may wait to be sent, and how many large answers are made at a time.
 //!
-//! | the next handler's answers are | it begins when |
-//! |---|---|
-//! | small | the bytes that wait are below the limit |
-//! | large: fewer than 32 fit into the part for making | what is being made stays within that part too |
-//! | of unknown size | no other handler of the method shows its size |
+//! A part of the budget (`at_once`) is for large answers that are being made.
 //!
-//! `budget` has the table of everything that waits.
+//! | the next handler's answers are | it starts when |
+//! |---|---|
+//! | small | the waiting bytes are below the limit |
+//! | large: fewer than 32 fit into `at_once` | the large answers that are being made also fit into `at_once` |
+//! | of unknown size | no other handler of the method is computing: its answer will show the size |
+//!
+//! The module `budget` lists all limits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -99,7 +99,7 @@ async fn p9_handler_waits_a_limited_time_for_one_that_computes() {
         let mut kept = Vec::new();
         for number in 0..4 {
             kept.push(budget.reserve(&size).await);
-            // This thread looks at its own state, so it counts as computing.
+            // This thread reads its own state while it runs, so it counts as computing.
             let wait = if cfg!(target_os = "linux") { LONGEST } else { STEP };
             assert_eq!(begun.elapsed(), number * wait);
         }

@@ -1,8 +1,8 @@
 //! Send queue: calls and notifications that wait for room to be sent.
 //!
-//! The connection owns the waiting messages, and sends them in the order in which they came. If each
-//! sender waited for room by itself, a future that was polled once and then left alone could swallow
-//! the wake-up that others need.
+//! The connection owns the waiting messages, and sends them in the order in which they came. If each sender
+//! waited for room in its own future, a future that is never polled again could take the wake-up that another
+//! sender needs.
 //!
 //! | a message leaves the queue when | its sender learns |
 //! |---|---|

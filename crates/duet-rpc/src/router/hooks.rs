@@ -52,8 +52,8 @@ impl Router {
     /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
     /// registered before or after, and to unknown methods. A guard costs no allocation.
     ///
-    /// A guard sees what clients send. It does not hold back what they are sent: a
-    /// [`broadcast`](crate::Peers::broadcast) reaches clients whose every call it refuses, unless
+    /// A guard sees only messages from clients, not messages to them: a
+    /// [`broadcast`](crate::Peers::broadcast) reaches even clients whose calls are all refused, unless
     /// [`Peers::filter`](crate::Peers::filter) leaves them out.
     ///
     /// The error may be any type that converts into a [`Failure`], such as an enum with

@@ -30,7 +30,7 @@ struct Messages {
     handled: usize,
     /// The start of the unfinished message.
     unfinished: usize,
-    /// The lengths of the whole messages; `None` stands for one over the limit.
+    /// The lengths of the complete messages; `None` for a message over the limit.
     lengths: VecDeque<Option<usize>>,
     /// The identity of the sender of the last message, finished or not.
     sender: Option<Arc<Identity>>,
@@ -167,8 +167,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Fails the call with this id, because it cannot be answered: for a transport that carries each call
-    /// by itself, as HTTP does, and whose connection stands. The caller gets an error of the kind
+    /// Fails the call with this id, because it cannot be answered, and keeps the connection open. For transports that
+    /// carry each call separately, as HTTP does. The caller gets an error of the kind
     /// [`Exchange`](crate::ErrorKind::Exchange) with this cause. Nothing happens if the call has ended.
     pub fn fail_call(&mut self, id: Id, error: io::Error) -> io::Result<()> {
         self.messages().map(|messages| messages.failed_calls.push((id, error)))

@@ -84,7 +84,7 @@ async fn p6_program_that_dies_in_on_connect_is_reported_with_exit_status_and_std
 
 #[tokio::test]
 async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and_stderr() {
-    // How it dies, and the exit status; `None` where others hold it up for longer than a call should wait.
+    // The way it dies, and the exit status; `None` if it takes longer than a call should wait.
     let rows = [
         ("read r; echo no license found >&2; exit 7", Some("exit status: 7")),
         ("read r; echo no license found >&2; kill -9 $$", Some("signal: 9")),

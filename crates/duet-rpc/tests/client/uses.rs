@@ -66,7 +66,7 @@ async fn p6_p9_a_subscription_of_a_client_tells_of_new_connections_and_ends_with
 
 /// The next item says that the connection was replaced.
 async fn assert_gap(ticks: &mut Subscription<(u64,)>) {
-    let error = ticks.next().await.expect("it goes on").expect_err("it is no notification");
+    let error = ticks.next().await.expect("it goes on").expect_err("it is the gap");
     assert_eq!((error.kind(), error.is_recoverable()), (ErrorKind::Interrupted, true));
     assert_eq!(
         format!("{error:#}"),

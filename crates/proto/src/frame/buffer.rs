@@ -211,7 +211,7 @@ mod tests {
         let came_back = |mut buffer: Buffer, at_hand: usize| {
             buffer.drop_front(buffer.bytes.len() - at_hand);
             let memory = buffer.give_back().map(|memory| memory.capacity());
-            assert_eq!(buffer.bytes().len(), at_hand, "what is at hand stays");
+            assert_eq!(buffer.bytes().len(), at_hand, "unconsumed bytes stay");
             (memory, buffer)
         };
         for few in [0, 1, SIZE / 4 - 1] {

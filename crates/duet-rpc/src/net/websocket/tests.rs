@@ -94,7 +94,7 @@ impl Hand {
         self.remote.write_all(bytes).expect("there is room");
         match self.poll().await {
             Poll::Ready(received) => received,
-            Poll::Pending => panic!("what was sent is not there"),
+            Poll::Pending => panic!("the sent bytes have not arrived"),
         }
     }
 

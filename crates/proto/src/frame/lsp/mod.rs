@@ -121,7 +121,7 @@ impl Lsp {
             };
             if let Err(malformed) = taken_in {
                 // A frame may begin inside the bad line. If two lengths disagree, both are
-                // rejected, unless the first stands among refused bytes: then the second begins the
+                // rejected, unless the first is among refused bytes: then the second begins the
                 // next frame.
                 let from = match malformed {
                     Malformed::LengthConflict if !self.quiet => line_end,
