@@ -302,7 +302,7 @@ async fn m10_the_result_of_a_notification_is_never_written() {
 }
 
 #[tokio::test]
-async fn what_a_handler_sends_goes_before_its_answer() {
+async fn notifications_of_a_handler_are_sent_before_its_answer() {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
     let here = Router::new().method("tick", move || {

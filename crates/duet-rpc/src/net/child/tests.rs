@@ -290,7 +290,7 @@ fn lines_are_the_same_in_any_pieces() {
 }
 
 #[test]
-fn what_is_no_text_is_replaced_and_stays_in_bounds() {
+fn invalid_utf8_is_replaced_within_the_limit() {
     let mut words = StderrLines::default();
     words.hear(&[0xff; 8 * 1024]);
     words.hear(b"\n");

@@ -432,7 +432,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_came() {
+fn debug_output_shows_no_received_bytes() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("\"secret\"");
