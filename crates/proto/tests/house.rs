@@ -1,6 +1,6 @@
-//! Checks of the repository itself: the dependencies between modules, a test for every rule of the
-//! specification, the place of `unsafe`, external dependencies, and the existence of tests that
-//! pages name as evidence.
+//! Checks of the repository itself: the dependencies between modules, the size of the heart, a test for
+//! every rule of the specification, the place of `unsafe`, external dependencies, and the existence of
+//! tests that pages name as evidence.
 
 #[path = "house/arrows.rs"]
 mod arrows;
@@ -8,6 +8,8 @@ mod arrows;
 mod evidence;
 #[path = "house/growth.rs"]
 mod growth;
+#[path = "house/heart.rs"]
+mod heart;
 #[path = "house/rules.rs"]
 mod rules;
 #[path = "house/supply.rs"]

@@ -12,10 +12,14 @@
 //! | the connection closes | that it is closed |
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use duet_rpc_proto::message::Id;
 use tokio::sync::oneshot;
+
+use super::Shared;
+use crate::error::{Error, ErrorKind};
 
 /// A place in the queue. Later messages have greater tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,6 +115,35 @@ impl SendQueue {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first_key_value().map(|(_, &deadline)| deadline)
     }
+}
+
+/// A notification that waits for room. Dropping this takes the notification back.
+pub(crate) struct WaitForRoom {
+    pub(super) shared: Arc<Shared>,
+    pub(super) ticket: Ticket,
+    pub(super) sent: oneshot::Receiver<Sent>,
+}
+
+impl WaitForRoom {
+    /// Waits until the notification is on its way, or gives up at its deadline.
+    pub(crate) async fn wait(mut self) -> Result<(), Error> {
+        match (&mut self.sent).await {
+            Ok(Sent::Done) => Ok(()),
+            Ok(Sent::TimedOut) => Err(no_room_in_time()),
+            Err(_) => Err(self.shared.closed_error()),
+        }
+    }
+}
+
+impl Drop for WaitForRoom {
+    fn drop(&mut self) {
+        self.shared.mailbox.withdraw(self.ticket);
+    }
+}
+
+/// The error of a message that waited for room until its time was over.
+pub(super) fn no_room_in_time() -> Error {
+    Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
 }
 
 #[cfg(test)]

@@ -30,9 +30,7 @@ pub use self::returns::{
     Asynchronous, Begun, Converts, Fallible, IntoFailure, Output, Plain, Returns, Synchronous,
     Writable,
 };
-pub(crate) use self::route::{
-    Answer, Answered, Host, Outcome, Route, Slot, Started, Typed, Waiting,
-};
+pub(crate) use self::route::{Answer, Host, Outcome, Route, Slot, Typed, Waiting};
 pub use self::state::State;
 
 /// A handler of messages: any function or closure, `async` or not, of up to five arguments.

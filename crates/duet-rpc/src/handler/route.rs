@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
+use duet_rpc_proto::message::{ErrorObject, IdRef, Params, write_result_with};
 
 use super::Handler;
 use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
@@ -76,32 +76,7 @@ pub(crate) trait Host: Message {
     /// The identity that the sender of the message has proved.
     fn identity(&self) -> Option<&Identity>;
     /// Answers with the outcome of a handler that is ready immediately.
-    fn answer(&mut self, answer: Answer<'_>) -> Answered;
-}
-
-/// The state of a handler after its start.
-pub(crate) enum Started {
-    Answered(Answered),
-    Waits(Waiting),
-}
-
-/// The kind of an answer that was given.
-#[derive(Clone, Copy)]
-pub(crate) enum Answered {
-    Result,
-    Error(Code),
-    Panic,
-}
-
-impl Answered {
-    /// The code of an error.
-    pub(crate) fn code(self) -> Option<Code> {
-        match self {
-            Answered::Result => None,
-            Answered::Error(code) => Some(code),
-            Answered::Panic => Some(Code::INTERNAL_ERROR),
-        }
-    }
+    fn answer(&mut self, answer: Answer<'_>);
 }
 
 /// The memory in which one connection polls the futures of one handler.
@@ -116,7 +91,7 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
     /// Runs the hooks of the message, if there are any, and begins the handler; if it may run inline, runs it
-    /// until it waits.
+    /// until it waits. Returns a handler that waits; otherwise the host has its answer.
     fn start(
         &self,
         is_inline: bool,
@@ -124,38 +99,7 @@ pub(crate) trait Route: Send + Sync {
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started;
-}
-
-/// A handler that has passed every check.
-pub(crate) trait Checked<S, A, R, O, E>:
-    Handler<
-        S,
-        Arguments: Arguments<A> + Send + 'static,
-        Return: Returns<
-            R,
-            Future: Send + 'static,
-            Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
-        >,
-    > + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
-    H: Handler<
-            S,
-            Arguments: Arguments<A> + Send + 'static,
-            Return: Returns<
-                R,
-                Future: Send + 'static,
-                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
-            >,
-        > + Send
-        + Sync
-        + 'static
-{
+    ) -> Option<Waiting>;
 }
 
 /// The markers of a handler. None of them is ever made, so none has to be `Send`.
@@ -183,6 +127,20 @@ where
         let bound = H::Arguments::bind(&Binding(scope))?;
         Ok(Typed { handler, bound, marks: PhantomData })
     }
+
+    /// Runs the hooks of the message, and makes the arguments.
+    #[inline(always)]
+    fn enter(
+        &self,
+        hooks: Option<&HookRun<'_>>,
+        params: &Params<'_>,
+        host: &mut dyn Host,
+    ) -> Result<H::Arguments, Refusal> {
+        if let Some(hooks) = hooks {
+            hooks.pass(params, host).map_err(Refusal::Failed)?;
+        }
+        Arguments::extract(&self.bound, &mut Parts { params, message: host })
+    }
 }
 
 /// Pinned memory for one future. A future must not move once it was polled. Most futures are ready immediately,
@@ -201,7 +159,17 @@ where
     R: 'static,
     O: 'static,
     E: 'static,
-    H: Checked<S, A, R, O, E>,
+    H: Handler<
+            S,
+            Arguments: Arguments<A> + Send + 'static,
+            Return: Returns<
+                R,
+                Future: Send + 'static,
+                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
+            >,
+        > + Send
+        + Sync
+        + 'static,
 {
     fn start(
         &self,
@@ -210,9 +178,21 @@ where
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started {
+    ) -> Option<Waiting> {
         if !is_inline {
-            return self.defer(hooks, params, host);
+            match panic_guard::catch(|| self.enter(hooks, params, host)) {
+                Ok(Ok(arguments)) => {
+                    let handler = Arc::clone(&self.handler);
+                    let future = begin_later(move || handler.call(arguments).begin());
+                    return Some(wait(future, host.id()));
+                }
+                Ok(Err(refusal)) => host.answer(refusal.into()),
+                Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                    return self.start(is_inline, hooks, params, slot, host);
+                }
+                Err(panic) => host.answer(Answer::Failed(panic.into())),
+            }
+            return None;
         }
         let mut spare = None;
         // Only one handler uses a slot, so the memory has the right type.
@@ -236,19 +216,18 @@ where
             }
             Ok::<_, Refusal>(())
         });
-        Started::Answered(match begun {
+        match begun {
             Ok(Ok(())) => match outcome {
                 Some(Ok(result)) => {
                     let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
-                    let answered = host.answer(Answer::Result(&mut write));
+                    host.answer(Answer::Result(&mut write));
                     drop_quietly(result);
-                    answered
                 }
                 Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
                 None => {
                     let mut place = kept.take().unwrap_or_else(|| Box::pin(None));
                     let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
-                    return Started::Waits(wait(future, host.id()));
+                    return Some(wait(future, host.id()));
                 }
             },
             Ok(Err(refusal)) => host.answer(refusal.into()),
@@ -258,63 +237,27 @@ where
             Err(panic) => {
                 drop_quietly(outcome);
                 drop_quietly(kept.take());
-                host.answer(Answer::Failed(panic.into()))
+                host.answer(Answer::Failed(panic.into()));
             }
-        })
+        }
+        None
     }
 }
 
-impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
-where
-    S: 'static,
-    R: 'static,
-    O: 'static,
-    E: 'static,
-    H: Checked<S, A, R, O, E>,
-{
-    /// Runs the hooks of the message, and makes the arguments.
-    #[inline(always)]
-    fn enter(
-        &self,
-        hooks: Option<&HookRun<'_>>,
-        params: &Params<'_>,
-        host: &mut dyn Host,
-    ) -> Result<H::Arguments, Refusal> {
-        if let Some(hooks) = hooks {
-            hooks.pass(params, host).map_err(Refusal::Failed)?;
+/// A future that begins a handler when a worker polls it: the call itself may block.
+fn begin_later<T, F: Future<Output = T>>(
+    begin: impl FnOnce() -> Begun<T, F>,
+) -> Pin<Box<impl Future<Output = T>>> {
+    let (mut begin, mut place) = (Some(begin), Box::pin(None));
+    // Not an `async` block, which would demand that the output is `Send`.
+    Box::pin(std::future::poll_fn(move |cx| {
+        match begin.take().map(|begin| begin()) {
+            Some(Begun::Ready(output)) => return Poll::Ready(output),
+            Some(Begun::Later(future)) => place.set(Some(future)),
+            None => {}
         }
-        Arguments::extract(&self.bound, &mut Parts { params, message: host })
-    }
-
-    /// Prepares the handler for a worker, which calls it: the call itself may block.
-    fn defer(
-        &self,
-        hooks: Option<&HookRun<'_>>,
-        params: &Params<'_>,
-        host: &mut dyn Host,
-    ) -> Started {
-        let arguments = match panic_guard::catch(|| self.enter(hooks, params, host)) {
-            Ok(Ok(arguments)) => arguments,
-            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
-                return self.defer(hooks, params, host);
-            }
-            Ok(Err(refusal)) => return Started::Answered(host.answer(refusal.into())),
-            Err(panic) => return Started::Answered(host.answer(Answer::Failed(panic.into()))),
-        };
-        let mut work = Some((Arc::clone(&self.handler), arguments));
-        let mut place: Pinned<FutureOf<H, S, R>> = Box::pin(None);
-        // Not an `async` block, which would demand that the output is `Send`.
-        let future = std::future::poll_fn(move |cx| {
-            if let Some((handler, arguments)) = work.take() {
-                match handler.call(arguments).begin() {
-                    Begun::Ready(output) => return Poll::Ready(output),
-                    Begun::Later(future) => place.set(Some(future)),
-                }
-            }
-            poll(&mut place, cx)
-        });
-        Started::Waits(wait(Box::pin(future), host.id()))
-    }
+        poll(&mut place, cx)
+    }))
 }
 
 /// The conversion is the application's, and may panic.
