@@ -83,8 +83,7 @@ pub struct Fairness {
     pub median: u32,
     pub p99: u32,
     pub worst: u32,
-    /// Answers of the connection that got the fewest in its round, and of the one that got the
-    /// most.
+    /// The fewest and the most answers that a connection got in its round.
     pub fewest: u32,
     pub most: u32,
 }

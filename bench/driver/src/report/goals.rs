@@ -14,10 +14,10 @@ const SMALL_PIPELINE: f64 = 1.2;
 const LARGE_PIPELINE: f64 = 1.6;
 pub const MESSAGES_A_SECOND: f64 = 10_000.0;
 const CALLS_PIPELINED: f64 = 0.1;
-/// System calls are the difference between two runs of a process, which are never quite alike.
+/// System calls per message are the difference between two runs, and no two runs are quite alike.
 const CALLS_BY_CHANCE: f64 = 0.01;
-/// Rounds differ by a quarter; a cost that grows with the number of things, over five powers of
-/// ten, exceeds this by far.
+/// Rounds differ by a quarter. The curves span five powers of ten, so a cost that grows along them
+/// exceeds this by far.
 const FLAT: f64 = 1.5;
 const GAINED_KIB: i64 = 256;
 const START: f64 = 2.0;

@@ -8,7 +8,7 @@ use crate::report::view::{Role, View};
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 76.0;
-/// Space below the title of the picture and that of the axis.
+/// Space for the picture's title and the title of the first axis.
 const TOP: f64 = 96.0;
 const AXIS: f64 = 52.0;
 /// Space between the labels of two lines.
@@ -19,7 +19,7 @@ const LABEL_LEFT: f64 = 34.0;
 struct PlotLine {
     name: String,
     colour: &'static str,
-    /// Ours stands out.
+    /// True for our own server, whose line stands out.
     is_strong: bool,
     shape: usize,
     points: Vec<(f64, f64)>,

@@ -14,7 +14,7 @@ use crate::wire::Framing;
 /// In the order of the columns.
 const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
 
-/// Pinning always do some other work, and rounds differ by a quarter.
+/// Below 1, because both cores always do some other work, and rounds differ by a quarter.
 const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_tcp_is_compared_with_the_others_of_its_kind() {
+    fn plain_tcp_is_compared_with_rivals_over_other_transports() {
         let mut figures = figures();
         let of_http = |row: &&mut crate::figures::Row| {
             row.server == "rival 1" && row.framing == Framing::Http && row.load == MANY
