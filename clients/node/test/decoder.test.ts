@@ -89,7 +89,7 @@ for (const [name, stream, expected, kinds] of ROWS) {
       assert.deepEqual(cutThere.order, expected, `cut at ${cut}`);
     }
     const { messages } = decode([stream, frame(B)]);
-    assert.deepEqual(messages.at(-1), B, 'the frame behind it is read');
+    assert.deepEqual(messages.at(-1), B, 'the next frame is read');
   });
 }
 
