@@ -115,8 +115,7 @@ impl Log {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
         let is_complete = state.caused.values().sum::<u64>() <= state.dropped;
-        let (what, missing) =
-            ("the errors in the log are not those that were caused", &state.caused);
+        let (what, missing) = ("the errors in the log differ from the caused ones", &state.caused);
         Failure::unless(is_complete, what, "no more", format_args!("missing: {missing:?}"))
     }
 }
