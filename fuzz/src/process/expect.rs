@@ -21,7 +21,7 @@ const MOST_ERRORS: usize = 900;
 #[derive(Debug, Default)]
 pub struct Owed {
     answers: Vec<Expect>,
-    /// The number of answers before a `shutdown`. Requests behind it may go unanswered.
+    /// The number of answers before a `shutdown`. Requests after it may go unanswered.
     certain: usize,
     pub shuts_down: bool,
     /// The stream cancels a request, which may have ended before.
@@ -252,7 +252,7 @@ impl Owed {
             });
         }
         if !left.is_empty() || open.iter().any(|(place, _)| *place < self.certain) {
-            wrong("something else, or not enough");
+            wrong("an unexpected answer, or a missing one");
         }
     }
 }
