@@ -95,7 +95,7 @@ fn the_codes_of_errors_stand_in_one_file() {
             let mut words = code.split(|c: char| c != '-' && !c.is_ascii_digit());
             let has_codes = words.any(is_code);
             let is_right = has_codes == path.ends_with("message/error.rs") || is_test(&path);
-            assert!(is_right, "{} has codes of errors", path.display());
+            assert!(is_right, "{} contains error codes", path.display());
         }
     }
 }
@@ -136,7 +136,7 @@ fn modules_of_the_library_keep_to_their_part() {
     check("", &[".lock().unwrap"], &["sync.rs"]);
 }
 
-/// Decisions that stand in one place of the library each.
+/// Decisions of the library, each made in one place.
 #[test]
 fn each_decision_of_a_connection_stands_in_one_place() {
     let source = workspace().join("crates/duet-rpc/src");

@@ -24,7 +24,7 @@ fn corpus(kind: &str) -> Vec<(String, Vec<u8>)> {
     cases
 }
 
-/// The text as an element of an array, behind `before` other bytes, so that every alignment occurs.
+/// The text as an element of an array, after `before` other bytes, so that every alignment occurs.
 fn embedded(text: &[u8], before: usize) -> Vec<u8> {
     [b"[\"", vec![b'x'; before].as_slice(), b"\",", text, b",", &[b' '; 300], b"0]"].concat()
 }
@@ -109,7 +109,7 @@ fn a_refusal_has_its_reason() {
     assert_eq!(Text::check(b"[1,]", 8).expect_err("refused").at, 3);
 }
 
-/// Requests of a size, in the shapes that have a reader of their own: flat params, nested params,
+/// Requests of a size, in the shapes that have separate readers: flat params, nested params,
 /// and none.
 fn requests(size: usize) -> Vec<String> {
     let head = r#"{"jsonrpc":"2.0","id":17,"method":"echo","params":"#;

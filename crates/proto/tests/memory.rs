@@ -177,7 +177,7 @@ fn f3_m9_ten_megabytes_of_anything_cost_bounded_memory_and_one_fault() {
 }
 
 #[test]
-fn m9_ten_megabytes_of_depth_within_the_limit_are_a_parse_error() {
+fn m9_ten_megabytes_of_nesting_within_the_message_limit_are_a_parse_error() {
     let limits = Profile::editor().limits;
     for opening in ["[", "{\"a\":"] {
         let deep = opening.repeat(TEN_MB / opening.len());

@@ -149,7 +149,7 @@ proptest! {
         runs in prop::collection::vec(prop::collection::vec(46u8..126, 1..300), 1..5),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
-        // No line ends, which could end a header, and no dash, behind which no header begins.
+        // No line ends, which could end a header, and no dash, after which no header begins.
         for framing in Framing::ALL {
             let mut stream = Vec::new();
             for run in &runs {

@@ -244,7 +244,7 @@ mod tests {
         let mut buffer = Buffer::default();
         fill(&mut buffer, None);
         buffer.drop_front(usize::MAX / 2);
-        assert_eq!(buffer.give_back(), None, "nobody lent it anything");
+        assert_eq!(buffer.give_back(), None, "the memory was not lent");
         // The buffer has grown, so the memory is its own while a byte is unconsumed.
         let mut buffer = lent(1000);
         offered(&mut buffer, None);

@@ -4,7 +4,7 @@
 //! and in bytes; over a bound, the oldest events of low priority are dropped first.
 //!
 //! Events leave in the order of their sequence, so a gap between two of them is the number of
-//! dropped events. The first event behind the gap carries it.
+//! dropped events. The first event after the gap carries it.
 
 use std::collections::VecDeque;
 

@@ -77,7 +77,7 @@ use crate::policy::Profile;
 /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, 128)?;
 /// let message = Incoming::classify(&text, session.profile().batch, &Limits::default());
 /// let Handled::Start(job) = session.handle(&message, None, Instant::now(), &mut out)
-/// else { panic!("nothing stands in its way") };
+/// else { panic!("it can start") };
 /// session.answer(job, &mut out, |out, id| -> Result<(), Infallible> {
 ///     write_raw_result(out, id, r#""pong""#);
 ///     Ok(())
@@ -359,7 +359,7 @@ impl<C> Session<C> {
 
     // ---- state
 
-    /// True if the driver should read now. False if so much waits that the remote has to wait too,
+    /// True if the driver should read now. False if too much waits, so that the remote has to wait too,
     /// or if the connection is closing and needs nothing more.
     #[inline]
     pub fn wants_input(&self) -> bool {

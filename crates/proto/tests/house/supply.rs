@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The text between the quotes behind `key = "` in a line.
+/// The text between the quotes after `key = "` in a line.
 fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split(&format!("{key} = \"")).nth(1)?.split('"').next()
 }
@@ -44,7 +44,7 @@ fn locked(path: &str) -> Vec<Locked> {
             }
         })
         .collect();
-    assert!(packages.len() > 5, "{path} is not read as it should be");
+    assert!(packages.len() > 5, "{path} is not parsed correctly");
     packages
 }
 
@@ -61,7 +61,7 @@ fn every_foreign_package_comes_from_crates_io_with_a_checksum() {
             let Locked { name, version, source, checksum } = package;
             let Some(source) = source else {
                 let is_ours = name.starts_with(prefix) || name.starts_with("duet-rpc");
-                assert!(is_ours, "{path}: {name} {version} comes from nowhere");
+                assert!(is_ours, "{path}: {name} {version} has no source");
                 continue;
             };
             assert_eq!(
@@ -192,7 +192,7 @@ fn every_licence_is_allowed() {
     }
 }
 
-/// The dependencies in the sections of a manifest with this name: name and the text behind it.
+/// The dependencies in the sections of a manifest with this name: name and the text after it.
 fn dependencies(manifest: &str, section: &str) -> Vec<(String, String)> {
     let (mut found, mut is_in) = (Vec::new(), false);
     for line in manifest.lines().filter(|line| !line.starts_with('#')) {
@@ -228,7 +228,7 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let section = |section: &str| dependencies(&manifest, section);
         for (name, value) in section("dependencies").iter().chain(&section("dev-dependencies")) {
             let is_shared = value == "true" || value.contains("workspace = true");
-            assert!(is_shared, "{package}: {name} has a version of its own: {value}");
+            assert!(is_shared, "{package}: {name} does not use the shared version: {value}");
         }
         for (name, value) in section("dependencies") {
             let (_, common) = shared.iter().find(|(it, _)| *it == name).expect("it is shared");

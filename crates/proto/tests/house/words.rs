@@ -1,5 +1,5 @@
-//! The language of the repository: doc comments name the thing, types have names of their own, metaphors are
-//! gone.
+//! The language of the repository: doc comments name the thing, types do not share names, and the metaphors
+//! of the style guide do not return.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::{files, workspace};
 const QUESTION_WORDS: [&str; 8] =
     ["What", "Who", "Whoever", "Where", "How", "Whether", "Why", "When"];
 
-/// Household words that stand for a mechanism, with the word of the trade.
+/// Metaphors for a mechanism, each with the technical word to use instead.
 const METAPHORS: [(&str, &str); 12] = [
     ("shelf", "slot"),
     ("mail", "queue"),
@@ -103,7 +103,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         let entries = fs::read_dir(root.join(folder)).expect("a folder");
         paths.extend(entries.map(|entry| entry.expect("it can be listed").path()));
     }
-    // The changelog names what was renamed.
+    // The changelog mentions old names.
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.retain(|path| !path.ends_with("CHANGELOG.md"));
     assert!(paths.len() > 20, "{} pages", paths.len());

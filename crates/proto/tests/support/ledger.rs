@@ -140,7 +140,7 @@ impl Ledger {
     /// Checks that a cancellation rightly found nothing (P3).
     pub fn check_unknown(&self, id: &str) {
         let is_it = |entry: &Entry| entry.id.as_deref() == Some(id) && !entry.is_answered;
-        assert!(!self.entries.iter().any(is_it), "{id} could be called off: {:?}", self.entries);
+        assert!(!self.entries.iter().any(is_it), "{id} could be cancelled: {:?}", self.entries);
     }
 
     /// Notes that messages waiting behind `behind` will never start. In a batch they are still
@@ -223,7 +223,7 @@ impl Ledger {
     /// Checks that every request was answered once, if it had to be.
     pub fn check_settled(&self) {
         assert_eq!(self.entries, [], "something still runs or waits");
-        // Invalid messages share the null id, and nobody owes them an answer.
+        // Invalid messages share the null id, and need not be answered.
         for (id, account) in self.accounts.iter().filter(|(id, _)| *id != "null") {
             assert_eq!(account.asked, account.answered + account.excused, "{id}: {account:?}");
         }
