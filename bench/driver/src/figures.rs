@@ -147,8 +147,8 @@ impl Fairness {
 }
 
 impl Row {
-    /// Ratio to the time of the limit: the median over the rounds, each against the limit's round
-    /// at the same time.
+    /// Ratio of this server's time to the bare loop's. Each round is compared with the bare loop's
+    /// round at the same time, and the result is the median.
     pub fn ratio_to(&self, limit: &Row) -> f64 {
         let ratios: Vec<_> =
             self.nanos.iter().zip(&limit.nanos).map(|(own, limit)| own / limit).collect();

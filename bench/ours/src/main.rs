@@ -88,7 +88,7 @@ fn main() -> ExitCode {
 fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
     let listener = Listener::bind(address)?;
     println!("{}", listener.address());
-    // The server takes stdin for itself.
+    // A copy of the descriptor, because the library takes over stdin.
     let stdin = rustix::io::dup(rustix::stdio::stdin())?;
     std::thread::spawn(move || {
         let _ = rustix::io::read(stdin, &mut [0]);

@@ -94,8 +94,8 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
     })
 }
 
-/// The closest rival, and our ratio to its time: the median over the rounds, each against the
-/// rival's round at the same time.
+/// The closest rival, and the ratio of our time to its time. Each round is compared with the rival's
+/// round at the same time, and the ratio is the median.
 fn fastest<'a>(
     view: View<'a>,
     ours: Entrant<'_>,
