@@ -127,7 +127,8 @@ error, or `timeout' and nil after TIMEOUT seconds."
     request))
 
 (defun duet-rpc--send (connection send)
-  "Call SEND, which sends to CONNECTION; signal `duet-rpc-died' if it is dead."
+  "Call SEND, which sends to CONNECTION.
+Signal `duet-rpc-died' if the server of CONNECTION is dead."
   (condition-case error
       (funcall send)
     (error (if (duet-rpc-live-p connection)

@@ -23,8 +23,8 @@ const is = (code: DaemonError['code'], text = /./) => (error: unknown): boolean 
 /** Waits until all ready callbacks have run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits until no process and no timer is left. Node closes its handles a moment later than it says; if one stays
- * open, the test runs into its timeout. */
+/** Waits until no process and no timer is left. Node closes its handles a moment after their close events; if
+ * one stays open, the test times out. */
 async function nothingIsLeft(): Promise<void> {
   const isLeft = (name: string): boolean => name === 'ProcessWrap' || name === 'Timeout';
   while (process.getActiveResourcesInfo().some(isLeft)) await turn();
