@@ -78,7 +78,7 @@ pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> 
     if !owed.shuts_down {
         owed.certain = owed.answers.len();
     }
-    // Timing may then decide whether a `shutdown` starts at all.
+    // With a cancellation or a duplicate id, timing may decide whether a `shutdown` starts.
     let is_open =
         owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_duplicate_ids());
     (!is_open).then_some(owed)
@@ -113,7 +113,7 @@ fn take_all(
                         }
                         all.extend(owed);
                     }
-                    // A batch is answered as a whole, so it may get no answer.
+                    // A batch is answered as a whole, so a batch with a `shutdown` may get no answer.
                     if owed.shuts_down && !had_shut_down {
                         owed.certain = owed.answers.len();
                     }
@@ -231,12 +231,12 @@ impl Owed {
         };
         let most = self.answers.len();
         if found.len() < self.certain.min(most) || found.len() > most {
-            wrong("too few or too many");
+            wrong("too few or too many frames");
         }
         if setting.is_sequential && !self.cancels {
             for (expect, frame) in self.answers.iter().zip(found) {
                 if !expect.admits(frame, leniency) {
-                    wrong("something else");
+                    wrong("an unexpected answer");
                 }
             }
             return;
