@@ -191,7 +191,8 @@ fn f31_lengths_over_the_limit_and_of_zero() {
 
 #[test]
 fn f31_the_next_frame_is_served_even_if_the_refused_prefix_could_overlap_it() {
-    // The zero inside the prefix, with the bytes after it, is a length that is never filled.
+    // The zero inside the prefix and the bytes after it look like a length whose payload never
+    // arrives in full.
     let text = format!("\"{}\"", "a".repeat(298));
     let next = framed(Framing::Length, &text);
     for prefix in [b"\x00\x10\x00\x01", b"\x00\xff\x00\x03", b"\x00\x20\x00\x00"] {

@@ -388,7 +388,7 @@ fn f2_f11_f13_f15_faults_after_a_skipped_oversize_body_are_reported_again() {
 }
 
 #[test]
-fn f2_f13_two_bad_frames_are_two_faults_and_lengths_glued_to_other_headers_are_one() {
+fn f2_f13_two_bad_frames_are_two_faults_and_glued_headers_are_one_fault() {
     let skipped = format!("Content-Length: 150\r\n\r\n{}", "x".repeat(150));
     rows(&[
         ("Content-Length: 3\r\n\r\nabcContent-Length: 3\r\n\r\nxyz", &[PARSE_ERROR, PARSE_ERROR]),

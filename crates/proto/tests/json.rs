@@ -130,7 +130,7 @@ fn a_quote_in_the_wrong_place_of_flat_params_is_found_at_every_size() {
         let pad = "x".repeat(pad);
         let valid = format!(r#"{{"params":{{"a":"x",":":"y"}},"pad":"{pad}"}}"#);
         assert!(Text::check(valid.as_bytes(), DEPTH).is_ok(), "{valid}");
-        // Read from a byte too early, these would be names and values.
+        // A reader that is one byte too far back would read these as valid names and values.
         for broken in
             [r#"{"a":"x",":"y"}"#, r#"{"a":"x","":"y":"z"}"#, r#"{"a":1,:"y"}"#, r#"{"a":","b":1}"#]
         {
@@ -162,8 +162,8 @@ fn requests_of_every_size_agree_with_an_independent_parser() {
             let bytes = request.as_bytes();
             let text = Text::check(bytes, DEPTH).unwrap_or_else(|not| panic!("{request}: {not}"));
             assert_eq!(text.kind(), Kind::Object);
-            // A third of the positions for each size; together all of them at each offset in a
-            // block.
+            // Changes every third position. The sizes together cover all positions, at each offset
+            // in a block.
             for place in (size % 3..bytes.len()).step_by(3) {
                 for byte in *b"{],:\" 0\\x\xff" {
                     let mut changed = bytes.to_vec();

@@ -109,7 +109,7 @@ fn m4_unknown_members_are_ignored_and_repeated_known_members_refused() {
         // This name is a backslash and six letters, not `id`.
         (r#"{"jsonrpc":"2.0","method":"a","\\u0069d":2}"#, "notification a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","\\u0069d":2}"#, "request 1 a absent"),
-        // Names that only begin like a member of the envelope.
+        // Names that begin like the name of a member of the envelope, and continue.
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc2:":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params:":[],"error:":1}"#, "request 1 a absent"),
         // A later colon is not the one after the name.

@@ -366,7 +366,7 @@ fn l2_sequential_invalid_messages_are_answered_in_their_turn() {
         ("fault; b#3; {}; end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
         ("{}", "null!-32600"),
     ]);
-    // Unless no more may wait and reading must go on.
+    // They are answered immediately if no more may wait and reading cannot stop.
     limited(Sequential, |it| it.waiting = 1).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; call x", "x#1"),
@@ -397,7 +397,8 @@ fn l2_m6_sequential_a_batch_of_invalid_entries_is_answered_in_its_turn() {
 fn l2_sequential_an_invalid_message_does_not_overtake_a_held_request() {
     ordered(Sequential).check(&[
         ("hold; a#1; {}; free", ">a#1 1=ok null!-32600"),
-        // Nor a request that runs while a call of ours is pending, as long as there is room.
+        // It does not overtake a running request either. A call of ours is pending, so reading
+        // cannot stop, but one more message may wait.
         ("call x", "x#1"),
         ("park#2", ">park#2"),
         ("{}; end park", "2=ok null!-32600"),
@@ -882,7 +883,8 @@ fn p1_the_two_directions_may_use_the_same_ids() {
     ]);
 }
 
-/// Pushes `l3` or `h3` (priority and size) and takes one on `?`. Shows events that are taken as
+/// Runs a script on a queue: `l3` or `h3` pushes an event with this priority and size, and `?`
+/// takes one. Shows each taken event as
 /// `sequence-dropped`.
 fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
     let mut queue = EventQueue::new(most_events, most_bytes);

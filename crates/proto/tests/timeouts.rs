@@ -146,12 +146,12 @@ fn f6_a_timeout_with_events_left_to_take_drops_nothing() {
 
 #[test]
 fn f6_a_timeout_keeps_a_frame_inside_the_dropped_one() {
-    // A header that began after a length that is too large.
+    // The length is too large, so the header of the next frame begins inside the body.
     let mut decoder = Decoder::new(Framing::Lsp, &limits());
     feed(&mut decoder, &[b"Content-Length: 100\r\n\r\n[1,2]Content-Len"]);
     assert!(decoder.handle_timeout().is_some());
     assert_eq!(feed(&mut decoder, &[b"gth: 2\r\n\r\n[]"]), ["[]"]);
-    // A frame whose prefix stray bytes overlap.
+    // Stray bytes and the first bytes of a frame look like a longer length.
     let mut decoder = Decoder::new(Framing::Length, &Limits::default());
     let text = format!("\"{}\"", "x".repeat(0x4141 - 2));
     let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();

@@ -208,8 +208,8 @@ fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_n
             }
         }
     }
-    // It fails with the first byte that cannot belong to a text, whatever was announced or stands
-    // between.
+    // It fails at the first byte that is not UTF-8: before the announced bytes arrive, and before
+    // the control frame between two fragments.
     for bytes in wrong {
         let first = [header(TEXT, 200, Some(MASK)), frame(0, bytes, Some(MASK))[6..].to_vec()];
         check(Role::Server, &first.concat(), &["!1007 invalid UTF-8"]);

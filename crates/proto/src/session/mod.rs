@@ -103,7 +103,7 @@ pub struct Session<C> {
 /// Returns true for a method that closes the connection.
 pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A yes-or-no question about something outside the session.
+/// Returns true or false about a state outside the session.
 pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The action that a message requires.
@@ -160,8 +160,8 @@ impl<C> Session<C> {
         self.closes = Some(closes);
     }
 
-    /// Sets the question whether batches of other connections hold too much. While the answer is
-    /// yes, this session refuses requests of batches too.
+    /// Sets a function that returns true while the batches of other connections hold too much. This
+    /// session then refuses requests of batches too.
     pub fn set_others_fill_batches(&mut self, ask: Asks) {
         self.others_fill_batches = Some(ask);
     }

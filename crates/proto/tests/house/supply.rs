@@ -1,7 +1,7 @@
 //! Dependencies: their source, licence, versions and features.
 //!
-//! `deny.toml` has the lists, and cargo-deny checks more of them (`scripts/supply-chain`). These
-//! checks need no other tool and run every time.
+//! `deny.toml` lists what is allowed. cargo-deny checks all of it (`scripts/supply-chain`). The checks
+//! here cover a part, need no other tool, and run with all other tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -105,7 +105,7 @@ fn every_duplicate_version_has_a_reason_in_deny_toml() {
             }
         }
         for (name, versions) in versions {
-            assert_eq!(versions.len(), 1, "{path}: {name} is there as {versions:?}");
+            assert_eq!(versions.len(), 1, "{path}: {name} has several versions: {versions:?}");
         }
     }
     assert_eq!(met, exceptions, "an exception in deny.toml is not needed any more");
@@ -144,7 +144,7 @@ fn single<'a>(words: &'a [&'a str], allowed: &[String]) -> (bool, &'a [&'a str])
             (is_allowed, [")", rest @ ..]) => (is_allowed, rest),
             _ => (false, &[]),
         },
-        // A licence with an exception is a licence of its own.
+        // A licence with an exception counts as a separate licence.
         [name, "WITH", more, rest @ ..] => (allowed.contains(&format!("{name} WITH {more}")), rest),
         [name, rest @ ..] => (allowed.contains(&(*name).to_owned()), rest),
         [] => (false, &[]),
@@ -192,7 +192,7 @@ fn every_licence_is_allowed() {
     }
 }
 
-/// The dependencies in the sections of a manifest with this name: name and the text after it.
+/// The dependencies in the sections of a manifest with this title: the name and value of each line.
 fn dependencies(manifest: &str, section: &str) -> Vec<(String, String)> {
     let (mut found, mut is_in) = (Vec::new(), false);
     for line in manifest.lines().filter(|line| !line.starts_with('#')) {
@@ -242,7 +242,7 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("SECURITY.md does not say what {name} is for"));
         for feature in features {
-            assert!(row.contains(&format!("`{feature}`")), "{name}: why `{feature}`? {row}");
+            assert!(row.contains(&format!("`{feature}`")), "{name}: no reason for `{feature}`: {row}");
         }
     }
 }

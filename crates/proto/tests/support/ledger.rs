@@ -85,7 +85,7 @@ impl Ledger {
     pub fn wait(&mut self, entry: Entry) {
         self.entries.push(entry);
         let last = self.entries.len() - 1;
-        assert!(!self.may_run(last), "waits for nothing: {:?}", self.entries);
+        assert!(!self.may_run(last), "a message waits although it may run: {:?}", self.entries);
         self.check_in_flight();
     }
 
@@ -143,8 +143,8 @@ impl Ledger {
         assert!(!self.entries.iter().any(is_it), "{id} could be cancelled: {:?}", self.entries);
     }
 
-    /// Notes that messages waiting behind `behind` will never start. In a batch they are still
-    /// answered.
+    /// Notes that messages that wait after the message `behind` will never start. In a batch they
+    /// are still answered.
     pub fn give_up(&mut self, behind: Key) {
         let is_it = |entry: &Entry| entry.key == Some(behind);
         let first = self.entries.iter().position(is_it).expect("it runs");
@@ -204,7 +204,7 @@ impl Ledger {
     /// Checks that no message waits that may run.
     pub fn check_no_runnable_message_waits(&self) {
         for place in 0..self.entries.len() {
-            assert!(!self.may_run(place), "{place} waits in vain: {:?}", self.entries);
+            assert!(!self.may_run(place), "{place} waits although it may run: {:?}", self.entries);
         }
     }
 
@@ -229,7 +229,7 @@ impl Ledger {
         }
     }
 
-    /// True if this one waits and nothing blocks it (L2).
+    /// True if the message at this place waits and nothing blocks it (L2).
     fn may_run(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let most = if self.order == Order::Sequential { 1 } else { self.limits.in_flight.max(1) };

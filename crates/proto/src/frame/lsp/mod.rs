@@ -72,9 +72,9 @@ enum Then {
     Doubtful,
 }
 
-/// Maximum number of header sections in a row, each found by its `Content-Length` and too long,
-/// that are searched for another one inside. After that, a whole section is skipped. Each search
-/// costs the length of a section, and every line could begin one.
+/// Maximum number of retries in a row. If a section that a search found by its `Content-Length` is
+/// too long, the search starts again inside it. A search costs the length of a section, and every
+/// line could begin a section, so after this number of retries the whole section is skipped.
 const MOST_RETRIES: u8 = 8;
 
 impl Lsp {

@@ -73,7 +73,7 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             Err(OVERSIZE) => {
                 items.push(OVERSIZE);
                 let to = end.min(stream.len());
-                // F2: a prefix that does not begin with zero may not be a length; then a zero byte
+                // F2: a prefix that does not begin with zero is possibly not a length; then a zero byte
                 // in its payload belongs to the same fault.
                 let is_doubtful = stream[at] != 0;
                 let payload = if is_doubtful { to } else { (at + PREFIX).min(to) };
