@@ -1,7 +1,8 @@
 //! Dependencies: their source, licence, versions and features.
 //!
-//! `deny.toml` lists what is allowed. cargo-deny checks all of it (`scripts/supply-chain`). The checks
-//! here cover a part, need no other tool, and run with all other tests.
+//! `deny.toml` lists the allowed sources and licences, and the exceptions. cargo-deny checks all of
+//! its rules (`scripts/supply-chain`). The checks here cover a part of them, need no other tool, and
+//! run with all other tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -242,7 +243,10 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("SECURITY.md does not say what {name} is for"));
         for feature in features {
-            assert!(row.contains(&format!("`{feature}`")), "{name}: no reason for `{feature}`: {row}");
+            assert!(
+                row.contains(&format!("`{feature}`")),
+                "{name}: no reason for `{feature}`: {row}"
+            );
         }
     }
 }
