@@ -77,7 +77,7 @@ pub fn size(view: View<'_>) -> String {
         shown: number::bytes,
     };
     let y = Axis {
-        title: "time a message",
+        title: "time per message",
         scale: Scale::new(Kind::Log, (y.0 * 0.8, y.1 * 1.2), (height - AXIS, TOP)),
         shown: number::duration,
     };
@@ -113,7 +113,7 @@ pub fn pending(view: View<'_>) -> String {
         shown: number::grouped,
     };
     let scale = Scale::from_zero(most_nanos, (height - AXIS, TOP));
-    plot(&mut svg, &x, &Axis { title: "time a message", scale, shown: number::duration }, &lines);
+    plot(&mut svg, &x, &Axis { title: "time per message", scale, shown: number::duration }, &lines);
     svg.finish()
 }
 
@@ -142,7 +142,7 @@ pub fn age(view: View<'_>) -> String {
         &mut svg,
         &Axis { title: "", scale: messages, shown: millions },
         &Axis {
-            title: "time a message",
+            title: "time per message",
             scale: Scale::from_zero(most(&time).1, upper),
             shown: number::duration,
         },

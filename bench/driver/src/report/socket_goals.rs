@@ -34,7 +34,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         goal(
             "S2",
-            "messages a second, in round trips up to 1 KB on one core",
+            "messages per second, in round trips up to 1 KB on one core",
             format!("> {}", number::grouped(MESSAGES_A_SECOND)),
             checks::rate_above(view, TRANSPORTS, MESSAGES_A_SECOND),
         ),
@@ -52,13 +52,13 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         goal(
             "S4",
-            "growth from one core to both, of what is possible",
+            "gain of a second core, relative to the possible gain",
             format!("≥ {OF_POSSIBLE}"),
             grows(view),
         ),
         goal(
             "S4",
-            "the worst wait of a connection among 1,000, to the median",
+            "worst wait of a connection among 1,000, relative to the median",
             format!("≤ {WORST_WAIT} ×"),
             fair(view),
         ),
