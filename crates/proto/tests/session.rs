@@ -884,8 +884,7 @@ fn p1_the_two_directions_may_use_the_same_ids() {
 }
 
 /// Runs a script on a queue: `l3` or `h3` pushes an event with this priority and size, and `?`
-/// takes one. Shows each taken event as
-/// `sequence-dropped`.
+/// takes one. Shows each taken event as `sequence-dropped`.
 fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
     let mut queue = EventQueue::new(most_events, most_bytes);
     let (mut taken, mut pushed) = (Vec::new(), 0);
@@ -893,7 +892,7 @@ fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
         let (kind, bytes) = word.split_at(1);
         if kind == "?" {
             taken.push(queue.pop().map_or("none".to_owned(), |event| {
-                assert_eq!(event.data, event.sequence, "the number is that of the event");
+                assert_eq!(event.data, event.sequence, "the sequence counts all pushed events");
                 format!("{}-{}", event.sequence, event.dropped)
             }));
         } else {
