@@ -193,7 +193,7 @@ and sends it before anything else.  If SECONDS is nil, there is no limit."
            (stderr (duet-rpc--stderr connection))
            (buffers (list (process-buffer server) (process-buffer stderr)
                           (jsonrpc-stderr-buffer connection)
-                          ;; jsonrpc.el creates it at the end in any case.
+                          ;; jsonrpc.el creates this buffer even if its size is 0.
                           (and (<= duet-rpc-events-size 0)
                                (jsonrpc-events-buffer connection)))))
       (delete-process server)
@@ -267,7 +267,7 @@ use `duet-rpc-call-async'")))
       (cl-call-next-method)
     (error
      (unless (plist-member message :result) (signal (car error) (cdr error)))
-     (duet-rpc--log connection (format "duet-rpc.el: an answer is no JSON: %S\n" error))
+     (duet-rpc--log connection (format "duet-rpc.el: a result is not JSON: %S\n" error))
      (cl-call-next-method connection :id id :error
                           '(:code -32603 :message "Internal error")))))
 
@@ -279,7 +279,7 @@ use `duet-rpc-call-async'")))
     (if function
         (duet-rpc--later function connection params)
       (duet-rpc--log connection
-                     (format "duet-rpc.el: nobody handles the notification %S\n" name)))))
+                     (format "duet-rpc.el: no handler for the notification %S\n" name)))))
 
 (defvar duet-rpc--queue nil "Functions to call, with their arguments, in order.")
 (defvar duet-rpc--queue-end nil "The last cell of `duet-rpc--queue'.")

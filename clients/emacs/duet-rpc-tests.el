@@ -27,11 +27,11 @@
 (defconst duet-rpc-tests--for-ever '(:ms 86400000))
 
 (defmacro duet-rpc-tests--until (condition)
-  "Wait for CONDITION to be true, and fail if it never is."
+  "Wait for CONDITION to become true, and fail if it does not."
   `(let ((deadline (+ (float-time) duet-rpc-tests--patience)))
      (while (not ,condition)
        (when (> (float-time) deadline)
-         (ert-fail (list "This never came" ',condition)))
+         (ert-fail (list "The condition never became true" ',condition)))
        (accept-process-output nil 0.02))))
 
 (defmacro duet-rpc-tests-deftest (name doc &rest body)
@@ -268,7 +268,7 @@
     (duet-rpc-handle-notification 'test.event nil connection)
     (duet-rpc-handle-notification 'test.event nil)
     (duet-rpc-call "test.emit" '(:count 1) :connection connection)
-    (duet-rpc-tests--until (string-match-p "nobody handles the notification \"test.event\""
+    (duet-rpc-tests--until (string-match-p "no handler for the notification \"test.event\""
                                            (duet-rpc-tests--log connection)))))
 
 (duet-rpc-tests-deftest duet-rpc-function-that-throws-does-not-delay-others
@@ -322,7 +322,7 @@
       (duet-rpc-handle-request "junk" (lambda (&rest _)
                                         (vector (current-buffer))))
       (should (equal (failure "junk") '(duet-rpc-error -32603 "Internal error" nil)))
-      (should (string-match-p "an answer is no JSON: (wrong-type-argument"
+      (should (string-match-p "a result is not JSON: (wrong-type-argument"
                               (duet-rpc-tests--log connection)))
       (duet-rpc-handle-request "quit" (lambda (&rest _) (signal 'quit nil)))
       (should (equal (failure "quit") '(duet-rpc-error -32603 "The user has quit" nil)))

@@ -91,7 +91,8 @@ The command `duet-rpc-set-log-level' also changes a running daemon."
                                                &key id &allow-other-keys)
   "Remember ID as the id of the request being sent.
 The function `jsonrpc-async-request' does not return it."
-  ;; A filter may send other messages meanwhile.  They come later.
+  ;; A filter may send other messages meanwhile.  They come later, and this
+  ;; ignores them.
   (when (and duet-rpc--sending (not (duet-rpc-request-id duet-rpc--sending)))
     (setf (duet-rpc-request-id duet-rpc--sending) id)))
 
@@ -126,7 +127,8 @@ error, or `timeout' and nil after TIMEOUT seconds."
     request))
 
 (defun duet-rpc--send (connection send)
-  "Call SEND, which sends to CONNECTION; signal `duet-rpc-died' if that is dead."
+  "Call SEND, which sends to CONNECTION.
+Signal `duet-rpc-died' if the server of CONNECTION is dead."
   (condition-case error
       (funcall send)
     (error (if (duet-rpc-live-p connection)

@@ -20,7 +20,7 @@ function ask(profile, method) {
 /** Converts a schema into a type. A keyword that is not known here is an error, so that none is lost silently. */
 function typeOf(schema, indent) {
   const { type, enum: values, items, properties, required, ...unknown } = schema;
-  if (Object.keys(unknown).length > 0) throw new Error(`a schema has more: ${Object.keys(unknown)}`);
+  if (Object.keys(unknown).length > 0) throw new Error(`unknown keywords in a schema: ${Object.keys(unknown)}`);
   if (values !== undefined) return values.map(quote).join(' | ');
   if (Array.isArray(type)) return type.map((each) => typeOf({ type: each }, indent)).join(' | ');
   switch (type) {
@@ -48,7 +48,7 @@ function typeOf(schema, indent) {
       return object(members, indent);
     }
     default:
-      throw new Error(`a schema has the type ${type}`);
+      throw new Error(`unknown type in a schema: ${type}`);
   }
 }
 

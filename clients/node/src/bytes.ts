@@ -9,7 +9,7 @@ export class Bytes {
   #buffer: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  /** True if this class allocated the buffer, and so may write behind the end. */
+  /** True if this class allocated the buffer, and so may write after the end. */
   #isOurs = false;
 
   get length(): number {

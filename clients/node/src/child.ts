@@ -93,7 +93,7 @@ export class Child {
   /** Describes the exit, with the last lines of stderr. */
   describe(exit: Exit): string {
     const how = exit.signal === null ? `with status ${exit.code}` : `by ${exit.signal}`;
-    const words = this.#lastLines.length === 0 ? '' : `; it said last:\n${this.#lastLines.join('\n')}`;
+    const words = this.#lastLines.length === 0 ? '' : `; last lines of stderr:\n${this.#lastLines.join('\n')}`;
     return `the daemon ended ${how}${words}`;
   }
 

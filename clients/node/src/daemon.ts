@@ -281,7 +281,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     const { giveUpAfter, backoff, random, clock } = this.#settings;
     this.#deaths += 1;
     if (this.#deaths > giveUpAfter) {
-      const message = `the daemon died ${this.#deaths} times in a row; at last: ${error.message}`;
+      const message = `the daemon died ${this.#deaths} times in a row; last error: ${error.message}`;
       this.#fail(new DaemonError('gave-up', message, { cause: error }));
       return;
     }

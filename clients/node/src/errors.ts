@@ -15,7 +15,7 @@ const FAULTS: Record<FaultKind, string> = {
   'zero-length': 'a length is 0',
   oversize: 'a message is longer than the limit',
   'zero-byte': 'there is a zero byte inside a message',
-  'no-newline': 'there is no newline behind a message',
+  'no-newline': 'there is no newline after a message',
   'not-json': 'a message is not JSON in UTF-8',
   'cut-short': 'the stream ends inside a message',
 };

@@ -23,7 +23,7 @@ export class LengthPrefixedMessageReader extends AbstractMessageReader {
   }
 
   listen(callback: DataCallback): Disposable {
-    if (this.#stop !== undefined) throw new Error('it listens already');
+    if (this.#stop !== undefined) throw new Error('the reader is already listening');
     const stream = this.#stream;
     const listeners = {
       data: (piece: Buffer | string) => {

@@ -29,7 +29,7 @@ function decode(pieces: Buffer[], limit = LIMIT): { messages: unknown[]; kinds: 
   };
   for (const piece of pieces) {
     take(decoder.feed(piece));
-    assert.ok(decoder.kept <= limit + 5, 'it keeps one frame, and no more');
+    assert.ok(decoder.kept <= limit + 5, 'the decoder keeps at most one frame');
   }
   take(decoder.finish());
   return { messages, kinds, order };
@@ -89,7 +89,7 @@ for (const [name, stream, expected, kinds] of ROWS) {
       assert.deepEqual(cutThere.order, expected, `cut at ${cut}`);
     }
     const { messages } = decode([stream, frame(B)]);
-    assert.deepEqual(messages.at(-1), B, 'the frame behind it is read');
+    assert.deepEqual(messages.at(-1), B, 'the next frame is read');
   });
 }
 
@@ -117,7 +117,7 @@ check('F2 F32 two frames are read after any garbage and with any split', () => {
 
 check('F32 a frame does not wait for the length at a position that was only tried', () => {
   const text = 'x'.repeat(0x010203 - 2);
-  // Its length has one zero byte, so with stray bytes before it, it looks like the end of another length.
+  // Only the first byte of its length is zero. So stray bytes and that zero byte look like another length.
   const long = encode(text, 1 << 20);
   assert.deepEqual([...long.subarray(0, 4)], [0, 1, 2, 3]);
   for (const stray of [[7, 0, 9], [7, 0, 9, 9], [7, 0], [7, 0, 0, 0, 9]]) {
@@ -141,14 +141,14 @@ check('F3 no memory is allocated for an announced length', () => {
   assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000);
 });
 
-check('F31 a limit of 16 MiB and more takes lengths that begin with another byte', () => {
+check('F31 a limit of 16 MiB and more accepts lengths that do not begin with a zero byte', () => {
   const text = `"${'x'.repeat(1 << 24)}"`;
   const stream = bytes(length(text.length), text, '\n', frame(A));
   assert.equal(stream[0], 1);
   const { messages, kinds } = decode([stream.subarray(0, 1_000_000), stream.subarray(1_000_000)], 1 << 25);
   assert.deepEqual(kinds, []);
   assert.deepEqual(messages.map((message) => (typeof message === 'string' ? message.length : message)), [1 << 24, A]);
-  assert.deepEqual(decode([stream]).order, [FAULT, A], 'and a lower one does not');
+  assert.deepEqual(decode([stream]).order, [FAULT, A], 'with a lower limit, it is a fault');
 });
 
 check('an invalid limit is refused', () => {

@@ -23,8 +23,8 @@ const is = (code: DaemonError['code'], text = /./) => (error: unknown): boolean 
 /** Waits until all ready callbacks have run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits until no process and no timer is left. Node closes its handles a moment later than it says; if one stays
- * open, the test runs into its timeout. */
+/** Waits until no process and no timer is left. Node closes its handles a moment after their close events; if
+ * one stays open, the test times out. */
 async function nothingIsLeft(): Promise<void> {
   const isLeft = (name: string): boolean => name === 'ProcessWrap' || name === 'Timeout';
   while (process.getActiveResourcesInfo().some(isLeft)) await turn();
@@ -99,7 +99,7 @@ check('a missing program, or one that fails at its start, is reported immediatel
     [{ program: '/no/such/program' }, 'not-started', /\/no\/such\/program cannot be started: .*ENOENT/],
     [{ program: tmpdir() }, 'not-started', /EACCES/],
     [{ cwd: '/no/such/folder' }, 'not-started', /in \/no\/such\/folder: .*ENOENT/],
-    [{ args: ['--no-such-option'] }, 'died', /ended with status 2; it said last:[^]*--no-such-option/],
+    [{ args: ['--no-such-option'] }, 'died', /ended with status 2; last lines of stderr:[^]*--no-such-option/],
     [{ program: process.execPath, argv: ['-e', 'process.kill(process.pid, "SIGKILL")'] }, 'died', /ended by SIGKILL/],
     [{ program: process.execPath, argv: ['-e', ''] }, 'died', /ended with status 0$/],
   ];
@@ -203,7 +203,7 @@ check('after more than giveUpAfter crashes in a row the state is failed, until t
   await running;
   const failed = next(daemon, 'failed');
   kill();
-  assert.ok(is('gave-up', /died 2 times in a row; at last: the daemon ended by SIGKILL/)((await failed).error));
+  assert.ok(is('gave-up', /died 2 times in a row; last error: the daemon ended by SIGKILL/)((await failed).error));
   await assert.rejects(daemon.request('version'), is('gave-up'));
   await daemon.start();
   assert.deepEqual(await daemon.request('version'), { version: '0.1.0' });
@@ -318,7 +318,7 @@ check('a daemon that closes its stdout is replaced', () =>
   }));
 
 check('stop ends the daemon in any state', async () => {
-  // A request that never ends, one that blocks its thread: closing stdin is enough.
+  // With a request that never ends, and with a request that blocks its thread, closing stdin is enough.
   for (const method of ['test.sleep', 'test.block']) {
     await withTestbed({ ...testbed('desktop', 'length'), grace: 2_500 }, async (daemon) => {
       const call = assert.rejects(daemon.call(method, { ms: HOUR }), is('stopped'));

@@ -38,7 +38,7 @@ check('the package contains the expected files and no others', () => {
   assert.deepEqual(pack?.files.map(({ path }) => path).sort(), expected.sort());
 });
 
-check('it has the version and the licence of the project', () => {
+check('the package has the version and the licence of the project', () => {
   const { version, license, private: isPrivate } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const workspace = readFileSync(join(ROOT, '..', '..', 'Cargo.toml'), 'utf8');
   assert.equal(version, /^version = "(.*)"$/m.exec(workspace)?.[1]);
@@ -46,7 +46,7 @@ check('it has the version and the licence of the project', () => {
   assert.equal(isPrivate, undefined);
 });
 
-check('it can be required and imported', () =>
+check('the package can be required and imported', () =>
   withUser((folder) => {
     const run = (args: string[]): string => execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
     // Node adds its own names.

@@ -6,7 +6,7 @@ import { createMessageConnection, type Message } from 'vscode-jsonrpc/node';
 import { FramingError, LengthPrefixedMessageReader, LengthPrefixedMessageWriter } from '../src/index';
 import { check } from './support';
 
-/** A stream whose writes finish when the test calls for it. */
+/** A stream whose writes finish when the test calls their callbacks. */
 class SlowStream extends Writable {
   readonly written: Buffer[] = [];
   readonly done: ((error?: Error) => void)[] = [];

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     runtime(threads.parse()?)?.block_on(serve(config, methods))
 }
 
-// One thread costs less than one that could be helped by others.
+// For one thread, the single-threaded runtime costs less than the multi-threaded one.
 fn runtime(threads: usize) -> std::io::Result<Runtime> {
     match threads {
         0 | 1 => Builder::new_current_thread().enable_all().build(),

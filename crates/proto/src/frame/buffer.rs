@@ -191,10 +191,10 @@ mod tests {
         buffer.bytes.resize(SMALLEST_READ - quarter, b'x');
         buffer.drop_front(100);
         assert_eq!(offered(&mut buffer, None), quarter);
-        assert_eq!(buffer.done, 100, "a quarter is enough");
+        assert_eq!(buffer.done, 100, "a quarter of the room is enough");
         buffer.bytes.push(b'x');
         offered(&mut buffer, None);
-        assert_eq!(buffer.done, 0, "less is not");
+        assert_eq!(buffer.done, 0, "less room is not enough");
     }
 
     /// A buffer with lent memory of this capacity, filled by a read.
@@ -244,7 +244,7 @@ mod tests {
         let mut buffer = Buffer::default();
         fill(&mut buffer, None);
         buffer.drop_front(usize::MAX / 2);
-        assert_eq!(buffer.give_back(), None, "nobody lent it anything");
+        assert_eq!(buffer.give_back(), None, "the memory was not lent");
         // The buffer has grown, so the memory is its own while a byte is unconsumed.
         let mut buffer = lent(1000);
         offered(&mut buffer, None);

@@ -84,7 +84,7 @@ impl FrameWriter {
     }
 
     /// Makes a frame of a JSON text that is too large to copy and stays in its own buffer. The
-    /// bytes of the frame before it are appended to `before`, the bytes behind it to `text`.
+    /// bytes of the frame before it are appended to `before`, the bytes after it to `text`.
     ///
     /// ```
     /// use duet_rpc_proto::frame::{FrameWriter, Framing};

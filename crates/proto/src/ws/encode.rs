@@ -25,7 +25,7 @@ pub enum ControlKind {
     Close,
 }
 
-/// The number of bytes for the length behind the first two bytes of a header.
+/// The number of bytes for the length after the first two bytes of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthSize {
     None = 0,
