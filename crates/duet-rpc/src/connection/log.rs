@@ -185,8 +185,11 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
+        // The answer shows the client every other failure.
         #[cfg(unix)]
-        stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
+        if is_internal || id.is_none() {
+            stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
+        }
         match is_ours || id.is_none() {
             true => tracing::error!(%error, answer, method, id, "handler failed"),
             false => tracing::warn!(%error, answer, method, id, "handler failed"),
