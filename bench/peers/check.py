@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that every peer of peers.json answers with the params that it got, over its stdin and
-stdout or over a socket, and that it exits when its stdin is closed. Arguments, if any, are words of
-which one must be in a peer's name."""
+"""Checks that every peer of peers.json answers with the params that it received, over its stdin
+and stdout or over a socket, and that it exits when its stdin is closed. With arguments, checks only
+the peers whose name contains one of them."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 METHODS = ["echo", "later", "nap"]
-# Those that listen are told how many threads they may have.
+# Number of threads, an argument of the peers that listen.
 THREADS = "2"
 PAYLOADS = {
     "empty": {},
@@ -26,9 +26,9 @@ PAYLOADS = {
     "member names": {"result": 1, "error": {"code": True}, "id": "7", "type_name": "", "a b-c": []},
     "1 MB": {"text": "x" * (1 << 20)},
 }
-# As many requests as the benchmark has under way at once.
+# Number of requests in flight, as in the benchmark.
 AT_ONCE = 64
-# Long enough for the slowest peer; it is killed then, and its answer is missing.
+# Seconds until a peer is killed: long enough for the slowest.
 PATIENCE = 30
 EXIT_WITHIN = 2
 
@@ -46,7 +46,7 @@ class Peer:
         self.guard.start()
 
     def connect(self):
-        """Connects to the address that the peer prints, and returns both ways as files."""
+        """Connects to the address that the peer prints, and returns a file to read and one to write."""
         host, port = self.process.stdout.readline().decode().strip().rsplit(":", 1)
         stream = socket.create_connection((host, int(port)))
         return stream.makefile("rb"), stream.makefile("wb")
@@ -62,7 +62,7 @@ class Peer:
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def call(self, method, all_params):
-        """Calls the method once for each of the params, all at once, and returns the results."""
+        """Sends a request for each of the params, all before the first answer, and returns the results."""
         first = self.ids
         self.ids += len(all_params)
         self.send(
@@ -133,7 +133,7 @@ class WebSocketPeer(Peer):
         self.writer.flush()
         status, _ = read_head(self.reader)
         if status != 101:
-            raise Wrong(f"no upgrade to WebSocket, but {status}")
+            raise Wrong(f"expected an upgrade to WebSocket, got {status}")
 
     def send(self, *messages):
         for message in messages:
@@ -153,14 +153,14 @@ class WebSocketPeer(Peer):
     def receive(self):
         first, length = self.reader.read(2) or (0, 0)
         if first != 0x81:
-            raise Wrong(f"no text, but a frame that begins with {first:#x}")
+            raise Wrong(f"expected a text frame, got one that begins with {first:#x}")
         if length > 125:
             length = int.from_bytes(self.reader.read(2 if length == 126 else 8), "big")
         return json.loads(self.reader.read(length))
 
 
 class HttpPeer(Peer):
-    """One request after the other over one connection, which HTTP allows to send all at once."""
+    """Sends requests over one connection without waiting for responses, which HTTP allows."""
 
     def __init__(self, entry):
         super().__init__(entry)
@@ -183,7 +183,7 @@ class HttpPeer(Peer):
 
 
 def read_head(reader):
-    """The status and the length of the body of an answer of HTTP."""
+    """Reads the head of an HTTP response, and returns the status and the length of the body."""
     line = reader.readline()
     if not line:
         raise Wrong(f"no answer: it ended, or took longer than {PATIENCE} s")
@@ -248,13 +248,13 @@ def check(peer, prelude):
 
 
 def same(what, got, sent):
-    # As text, because Python holds 1 and True for equal.
+    # Compare as text, because 1 equals True in Python.
     if json.dumps(got, sort_keys=True) != json.dumps(sent, sort_keys=True):
         raise Wrong(f"{what}: the result is not the params: {str(got)[:200]}")
 
 
 def round_trip(peer, method):
-    """Median in µs, after as many to warm up. A rough figure: most of it may be Python's."""
+    """Median of 200 round trips in µs, after 200 to warm up. Most of the time may be Python's own."""
     times = []
     for _ in range(400):
         start = time.perf_counter()

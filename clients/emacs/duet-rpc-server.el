@@ -1,4 +1,4 @@
-;;; duet-rpc-server.el --- Servers, and what they send by themselves  -*- lexical-binding: t; -*-
+;;; duet-rpc-server.el --- Start, stop and handle JSON-RPC servers  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) The duet-rpc developers
 
@@ -7,8 +7,8 @@
 
 ;;; Commentary:
 
-;; The part of duet-rpc.el that starts servers and ends them, keeps their
-;; logs, and passes on what they send without being asked.
+;; The part of duet-rpc.el that starts and stops servers, keeps their logs,
+;; and handles their requests and notifications.
 
 ;;; Code:
 
@@ -17,28 +17,28 @@
 (require 'let-alist)
 (require 'jsonrpc)
 
-;;; What can be set
+;;; Options
 
 (defgroup duet-rpc nil
-  "A JSON-RPC daemon, and servers that are spoken with in the same way."
+  "A client for the duet-rpc daemon and other JSON-RPC servers."
   :group 'comm
   :prefix "duet-rpc-")
 
 (defcustom duet-rpc-stop-timeout 2
-  "How many seconds each step to stop a server is given.
+  "Maximum time of each step of stopping a server, in seconds.
 The steps are `shutdown', the end of its input, SIGTERM and SIGKILL."
   :group 'duet-rpc
   :type 'number)
 
 (defcustom duet-rpc-log-size 100000
-  "How many characters of a server's standard error are kept.
-The oldest lines go first.  With 0, there is no log buffer."
+  "Maximum size of the log of a server's standard error, in characters.
+The oldest lines are dropped first.  With 0, there is no log buffer."
   :group 'duet-rpc
   :type 'integer)
 
 (defcustom duet-rpc-events-size 0
-  "Size of jsonrpc.el's buffer of all messages, which helps to find faults.
-With 0, there is none.  It holds all that is sent and received."
+  "Size of jsonrpc.el's buffer of all sent and received messages.
+It helps with debugging.  With 0, there is no such buffer."
   :group 'duet-rpc
   :type 'integer)
 
@@ -48,7 +48,7 @@ With 0, there is none.  It holds all that is sent and received."
   ((server :initarg :server :accessor duet-rpc--server
            :documentation "The server's process.")
    (stderr :initarg :stderr :accessor duet-rpc--stderr
-           :documentation "The pipe that the server's standard error goes to.")
+           :documentation "The pipe for the server's standard error.")
    (requests :initform (make-hash-table :test #'equal)
              :accessor duet-rpc--own-requests
              :documentation "Functions that answer the server, by method.")
@@ -56,13 +56,13 @@ With 0, there is none.  It holds all that is sent and received."
                   :accessor duet-rpc--own-notifications
                   :documentation "Functions to notify, by method.")
    (ended :initform nil :accessor duet-rpc--ended
-          :documentation "Whether jsonrpc.el knows that the server has ended."))
-  :documentation "A connection to a server that was started for it.")
+          :documentation "Non-nil if jsonrpc.el knows that the server has ended."))
+  :documentation "A connection to a server process.")
 
 (defvar duet-rpc--connections nil "All connections that still have buffers.")
 
 (defun duet-rpc-live-p (connection)
-  "Tell whether the server behind CONNECTION is alive."
+  "Return non-nil if the server of CONNECTION is alive."
   (and connection (process-live-p (duet-rpc--server connection)) t))
 
 (defun duet-rpc-log-buffer-name (connection)
@@ -72,19 +72,21 @@ With 0, there is none.  It holds all that is sent and received."
 ;;;###autoload
 (cl-defun duet-rpc-open (program &optional arguments &key name)
   "Start PROGRAM with ARGUMENTS, a list, and return a connection to it.
-It is yours: use it as the `:connection' of calls, and end it with
-`duet-rpc-close'.  Should it die, calls to it signal `duet-rpc-died'.
-NAME is for its buffers, that of PROGRAM if nil; a number is added if it is
-taken.  PROGRAM must frame its messages with Content-Length."
+Pass the connection as the `:connection' of calls, and close it with
+`duet-rpc-close'.  If the server dies, calls to it signal `duet-rpc-died'.
+NAME is used for its buffers.  The default is the name of PROGRAM.  If the
+name is taken, a number is added.  PROGRAM must frame its messages with
+Content-Length."
   (mapc #'duet-rpc--clean-up
         (cl-remove-if #'duet-rpc-live-p duet-rpc--connections))
   (let* ((file (or (executable-find program)
-                   (user-error "Cannot find the program `%s': install it, or say \
-where it is; for the shared daemon, in `duet-rpc-program'" program)))
+                   (user-error "Cannot find the program `%s': install it, or pass \
+its path; `duet-rpc-program' is the path of the shared daemon" program)))
          (name (duet-rpc--free-name (or name (file-name-base program))))
-         ;; Always there, never remote, and no file system is kept busy.
+         ;; This directory always exists, is never remote, and keeps no file
+         ;; system busy.
          (default-directory "/")
-         ;; Answers are wanted at once, and not a few at a time.
+         ;; Without adaptive buffering, answers arrive without a delay.
          (process-adaptive-read-buffering nil)
          (stderr (duet-rpc--make-stderr name))
          server connection)
@@ -98,7 +100,7 @@ where it is; for the shared daemon, in `duet-rpc-program'" program)))
                      :request-dispatcher #'duet-rpc--answer
                      :notification-dispatcher #'duet-rpc--notified
                      :on-shutdown #'duet-rpc--on-end
-                     ;; The first is jsonrpc.el's name since Emacs 30.
+                     ;; The first name is for Emacs 30 and newer.
                      (if (slot-exists-p 'jsonrpc-connection '-events-buffer-config)
                          `(:events-buffer-config
                            (:size ,duet-rpc-events-size :format full))
@@ -113,13 +115,12 @@ where it is; for the shared daemon, in `duet-rpc-program'" program)))
     connection))
 
 (defun duet-rpc-close (connection)
-  "End CONNECTION and its server, and return the server's exit status.
-The server is asked with `shutdown'.  If that does not help, its input is
-ended, then it gets SIGTERM, then SIGKILL, with `duet-rpc-stop-timeout'
-seconds for each."
+  "Close CONNECTION, stop its server, and return the server's exit status.
+Send `shutdown', then close its input, then send SIGTERM, then SIGKILL, until
+the server has ended, with `duet-rpc-stop-timeout' seconds for each step."
   (duet-rpc--refuse-in-handler)
   (let ((server (duet-rpc--server connection))
-        ;; jsonrpc.el tells in the echo area that a server has ended.
+        ;; jsonrpc.el shows a message when a server has ended.
         (inhibit-message t)
         refused)
     (dolist (step (list (lambda ()
@@ -132,7 +133,7 @@ seconds for each."
                         (lambda () (signal-process server 'SIGKILL))))
       (when (duet-rpc-live-p connection)
         (setq refused nil)
-        ;; It may be gone before the step is taken.
+        ;; The server may end before this step.
         (ignore-errors (duet-rpc--within duet-rpc-stop-timeout step #'ignore))
         (duet-rpc--wait (lambda () (or refused (duet-rpc--ended connection))))))
     (duet-rpc--wait (lambda () (duet-rpc--gone-p connection)))
@@ -140,8 +141,8 @@ seconds for each."
     (process-exit-status server)))
 
 (defun duet-rpc--free-name (name)
-  "Return NAME, with a number if a connection has it already.
-Two of one name would share jsonrpc.el's buffers, and their messages."
+  "Return NAME, with a number if a connection has this name already.
+Two connections with one name would share jsonrpc.el's buffers and messages."
   (let ((taken (mapcar #'jsonrpc-name duet-rpc--connections))
         (number 1)
         (free name))
@@ -156,93 +157,92 @@ Two of one name would share jsonrpc.el's buffers, and their messages."
       (accept-process-output nil 0.05))))
 
 (defun duet-rpc--within (seconds send late)
-  "Call SEND, and if it takes longer than SECONDS, leave it and call LATE.
-To send waits for as long as the server does not read.  Emacs keeps what is
-left, and sends it before anything else.  For SECONDS of nil there is no limit."
+  "Call SEND; if it takes longer than SECONDS, abandon it and call LATE.
+Sending waits while the server does not read.  Emacs keeps the unsent rest,
+and sends it before anything else.  If SECONDS is nil, there is no limit."
   (if seconds
       (with-timeout (seconds (funcall late)) (funcall send))
     (funcall send)))
 
 (defun duet-rpc--on-end (connection)
-  "Note that jsonrpc.el has seen the end of CONNECTION's server."
+  "Handle the end of CONNECTION's server, which jsonrpc.el has noticed."
   (setf (duet-rpc--ended connection) t)
   (duet-rpc--log connection (format "duet-rpc.el: ended with status %d\n"
                                     (process-exit-status
                                      (duet-rpc--server connection))))
-  ;; Not at once: jsonrpc.el may still be at work in one of its buffers.
+  ;; Not immediately: jsonrpc.el may still use one of its buffers.
   (duet-rpc--later #'duet-rpc--settle connection))
 
 (defun duet-rpc--gone-p (connection)
-  "Tell whether CONNECTION's server has ended and has said its last words."
+  "Return non-nil if CONNECTION's server has ended and its stderr was read."
   (and (duet-rpc--ended connection)
        (not (process-live-p (duet-rpc--stderr connection)))))
 
 (defun duet-rpc--settle (connection)
-  "Clean up behind CONNECTION if nothing more can come from it."
+  "Clean up after CONNECTION if nothing more can arrive from it."
   (when (duet-rpc--gone-p connection)
     (duet-rpc--clean-up connection)))
 
 (defun duet-rpc--clean-up (connection)
-  "Leave nothing of CONNECTION, whose server has ended, but its log."
+  "Remove everything of CONNECTION, whose server has ended, except its log."
   (when (memq connection duet-rpc--connections)
-    ;; Its death may be known to Emacs, and not yet to jsonrpc.el.
+    ;; Emacs may know about the end of the server before jsonrpc.el does.
     (duet-rpc--wait (lambda () (duet-rpc--ended connection)))
     (setq duet-rpc--connections (delq connection duet-rpc--connections))
     (let* ((server (duet-rpc--server connection))
            (stderr (duet-rpc--stderr connection))
            (buffers (list (process-buffer server) (process-buffer stderr)
                           (jsonrpc-stderr-buffer connection)
-                          ;; It is made at the end, even if it is not wanted.
+                          ;; jsonrpc.el creates this buffer even if its size is 0.
                           (and (<= duet-rpc-events-size 0)
                                (jsonrpc-events-buffer connection)))))
       (delete-process server)
       (delete-process stderr)
       (mapc #'kill-buffer (cl-remove-if-not #'buffer-live-p buffers)))))
 
-;;; What the server sends by itself
+;;; Requests and notifications from the server
 
 (defvar duet-rpc--requests (make-hash-table :test #'equal)
-  "Functions that answer any server, by method.")
+  "Functions that answer requests of any server, by method.")
 (defvar duet-rpc--notifications (make-hash-table :test #'equal)
-  "Functions that any server notifies, by method.")
+  "Functions that handle notifications of any server, by method.")
 
 (defun duet-rpc-handle-request (method function &optional connection)
-  "Let FUNCTION answer the server's requests of METHOD, or nobody for nil.
-With CONNECTION only those that come from there, else all.
+  "Let FUNCTION answer requests for METHOD; if it is nil, remove the handler.
+With CONNECTION, handle only requests from that connection, otherwise all.
 
 FUNCTION is called with the connection and the params, and returns the result.
-It answers with an error of its choice through `jsonrpc-error', of which
-jsonrpc.el sends the code and the message; any other error is an internal one,
-and so is a quit, as at a question that FUNCTION asks the user.
-The server waits for it, so it must not wait for the server."
+To answer with an error, it calls `jsonrpc-error' with a code and a message.
+Any other error, and a quit, is answered as an internal error.
+FUNCTION must not wait for the server, because the server waits for it."
   (duet-rpc--register method function
                       (if connection (duet-rpc--own-requests connection)
                         duet-rpc--requests)))
 
 (defun duet-rpc-handle-notification (method function &optional connection)
-  "Let FUNCTION have the server's notifications of METHOD, or nobody for nil.
-With CONNECTION only those that come from there, else all.
+  "Let FUNCTION handle notifications METHOD; if it is nil, remove the handler.
+With CONNECTION, handle only those from that connection, otherwise all.
 FUNCTION is called with the connection and the params."
   (duet-rpc--register method function
                       (if connection (duet-rpc--own-notifications connection)
                         duet-rpc--notifications)))
 
-(defvar duet-rpc--in-handler nil "Whether a request of the server is handled.")
+(defvar duet-rpc--in-handler nil "Non-nil while a request handler runs.")
 
 (defun duet-rpc--refuse-in-handler ()
-  "Signal an error if the server waits for us: we must not wait for it."
+  "Signal an error in a request handler, which must not wait for the server."
   (when duet-rpc--in-handler
     (error "A function that answers the server cannot wait for it; \
 use `duet-rpc-call-async'")))
 
 (defun duet-rpc--register (method function table)
-  "Put FUNCTION for METHOD into TABLE, or remove what is there."
+  "Put FUNCTION for METHOD into TABLE; if FUNCTION is nil, remove the entry."
   (let ((name (format "%s" method)))
     (if function (puthash name function table) (remhash name table))
     nil))
 
 (defun duet-rpc--answer (connection method params)
-  "Return the result of METHOD with PARAMS, which CONNECTION has sent."
+  "Return the result of the request METHOD with PARAMS from CONNECTION."
   (let* ((name (symbol-name method))
          (function (or (gethash name (duet-rpc--own-requests connection))
                        (gethash name duet-rpc--requests)
@@ -251,10 +251,10 @@ use `duet-rpc-call-async'")))
          (duet-rpc--in-handler t))
     (condition-case error
         (funcall function connection params)
-      ;; jsonrpc.el would not answer at all, and leave the messages behind it.
+      ;; jsonrpc.el would not answer, and would not handle the next messages.
       (quit (jsonrpc-error :code -32603 :message "The user has quit"))
       (jsonrpc-error
-       ;; Up to Emacs 29, the code that stands for a text has lost its minus.
+       ;; Up to Emacs 29, `jsonrpc-error' with a text uses a positive code.
        (let-alist (cddr error)
          (jsonrpc-error :code (if (eql .jsonrpc-error-code 32603) -32603
                                 .jsonrpc-error-code)
@@ -262,32 +262,32 @@ use `duet-rpc-call-async'")))
 
 (cl-defmethod jsonrpc-connection-send :around ((connection duet-rpc-connection)
                                                &rest message &key id &allow-other-keys)
-  "Send MESSAGE, and if it is a result that is no JSON, answer ID nevertheless."
+  "Send MESSAGE; if it is a result that is not JSON, answer ID with an error."
   (condition-case error
       (cl-call-next-method)
     (error
      (unless (plist-member message :result) (signal (car error) (cdr error)))
-     (duet-rpc--log connection (format "duet-rpc.el: an answer is no JSON: %S\n" error))
+     (duet-rpc--log connection (format "duet-rpc.el: a result is not JSON: %S\n" error))
      (cl-call-next-method connection :id id :error
                           '(:code -32603 :message "Internal error")))))
 
 (defun duet-rpc--notified (connection method params)
-  "Pass METHOD with PARAMS on, which CONNECTION has sent."
+  "Handle the notification METHOD with PARAMS from CONNECTION."
   (let* ((name (symbol-name method))
          (function (or (gethash name (duet-rpc--own-notifications connection))
                        (gethash name duet-rpc--notifications))))
     (if function
         (duet-rpc--later function connection params)
       (duet-rpc--log connection
-                     (format "duet-rpc.el: nobody handles the notification %S\n" name)))))
+                     (format "duet-rpc.el: no handler for the notification %S\n" name)))))
 
 (defvar duet-rpc--queue nil "Functions to call, with their arguments, in order.")
 (defvar duet-rpc--queue-end nil "The last cell of `duet-rpc--queue'.")
 
 (defun duet-rpc--later (function &rest arguments)
-  "Call FUNCTION with ARGUMENTS soon, behind what was put here before.
-A filter is no place for it: in Emacs 28, an error there holds up the
-messages behind, and a wait for the next message breaks the one at hand."
+  "Call FUNCTION with ARGUMENTS soon, after the functions queued before it.
+It must not run in a filter: in Emacs 28, an error in a filter delays the next
+messages, and waiting for the next message breaks the current one."
   (let ((cell (list (cons function arguments))))
     (if duet-rpc--queue
         (setcdr duet-rpc--queue-end cell)
@@ -296,16 +296,16 @@ messages behind, and a wait for the next message breaks the one at hand."
     (setq duet-rpc--queue-end cell)))
 
 (defun duet-rpc--run-queue ()
-  "Call what `duet-rpc--later' has put by."
+  "Run the functions that `duet-rpc--later' has queued."
   (unwind-protect
       (while duet-rpc--queue
         (let ((call (car duet-rpc--queue)))
-          ;; Before the call, which may wait and come here again.
+          ;; Remove it first, because the call may wait and run this again.
           (setq duet-rpc--queue (cdr duet-rpc--queue))
           (with-demoted-errors "Error in a function that duet-rpc has called: %S"
             (apply call))))
-    ;; One that was left with C-g, or from the debugger, must not keep those
-    ;; behind it waiting.
+    ;; A call that was quit, or left from the debugger, must not delay the
+    ;; next calls.
     (when duet-rpc--queue
       (run-at-time 0 nil #'duet-rpc--run-queue))))
 
@@ -317,7 +317,7 @@ messages behind, and a wait for the next message breaks the one at hand."
 
 (defun duet-rpc--make-stderr (name)
   "Make a pipe for the standard error of the server NAME."
-  ;; Its own buffer stays empty: killing the log must not close the pipe.
+  ;; The pipe has its own, empty buffer: killing the log must not close it.
   (make-pipe-process :name (concat name " stderr") :noquery t
                      :buffer (generate-new-buffer (format " *%s pipe*" name))
                      :coding 'utf-8-unix
@@ -327,18 +327,18 @@ messages behind, and a wait for the next message breaks the one at hand."
                      :sentinel (lambda (pipe _change)
                                  (let ((connection
                                         (process-get pipe 'duet-rpc-connection)))
-                                   ;; There is none if the server was not started.
+                                   ;; It is nil if the server was not started.
                                    (when connection
                                      (duet-rpc--later #'duet-rpc--settle
                                                       connection))))))
 
 (defun duet-rpc--log (connection text)
-  "Add TEXT to the log of CONNECTION, and drop what is too old."
+  "Add TEXT to the log of CONNECTION, and drop the oldest lines."
   (when (> duet-rpc-log-size 0)
     (with-current-buffer (get-buffer-create (duet-rpc-log-buffer-name connection))
       (unless (derived-mode-p 'duet-rpc-log-mode) (duet-rpc-log-mode))
       (let ((inhibit-read-only t)
-            ;; Who looks at the end goes on looking at the end.
+            ;; Windows that show the end continue to show the end.
             (following (cl-remove-if-not (lambda (window)
                                            (= (window-point window) (point-max)))
                                          (get-buffer-window-list nil nil t))))
@@ -347,7 +347,7 @@ messages behind, and a wait for the next message breaks the one at hand."
           (insert text)
           (when (> (buffer-size) duet-rpc-log-size)
             (goto-char (- (point-max) duet-rpc-log-size))
-            ;; Whole lines, but for one that is longer than all the log.
+            ;; Delete whole lines, except if one line is longer than the log.
             (unless (bolp) (search-forward "\n" (1- (point-max)) t))
             (delete-region (point-min) (point))))
         (dolist (window following)

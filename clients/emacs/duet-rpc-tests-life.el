@@ -1,4 +1,4 @@
-;;; duet-rpc-tests-life.el --- How servers die, stop and are logged  -*- lexical-binding: t; -*-
+;;; duet-rpc-tests-life.el --- Tests of death, stop and log of servers  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) The duet-rpc developers
 
@@ -23,8 +23,8 @@
 
 ;;; Death
 
-(duet-rpc-tests-deftest duet-rpc-killed-daemon-is-started-anew
-  "The next call finds that it is gone, and gets another."
+(duet-rpc-tests-deftest duet-rpc-killed-daemon-is-started-again
+  "The next call notices the death, and starts another daemon."
   (let ((first (duet-rpc-start)))
     (should (duet-rpc-call "version"))
     (duet-rpc-tests--kill first)
@@ -35,7 +35,7 @@
                             (duet-rpc-tests--log first)))))
 
 (duet-rpc-tests-deftest duet-rpc-death-ends-all-calls
-  "Those that wait, those that do not, and those that come later."
+  "It ends synchronous, asynchronous and later calls."
   (let ((connection (duet-rpc-tests--agent)) ends)
     (dotimes (_ 3)
       (duet-rpc-call-async "test.sleep" duet-rpc-tests--for-ever :connection connection
@@ -53,7 +53,7 @@
     (should (= (duet-rpc-close connection) 9))))
 
 (duet-rpc-tests-deftest duet-rpc-dead-server-leaves-nothing
-  "Also if nobody closes it: buffers and processes go by themselves."
+  "Buffers and processes are removed, even if the connection is not closed."
   (let ((connection (duet-rpc-tests--agent)))
     (duet-rpc-tests--kill connection)
     (duet-rpc-tests--until (not (or duet-rpc--connections (process-list))))
@@ -61,7 +61,7 @@
                                     (string-match-p "testbed [^l]" name))
                                   (mapcar #'buffer-name (buffer-list))))))
 
-(duet-rpc-tests-deftest duet-rpc-closed-stderr-is-no-end
+(duet-rpc-tests-deftest duet-rpc-closed-stderr-is-not-the-end
   "A server may close its standard error long before it ends."
   (let ((connection (duet-rpc-tests--shell "exec 2>&-; exec tail -f /dev/null")))
     (duet-rpc-tests--until (not (process-live-p (duet-rpc--stderr connection))))
@@ -70,7 +70,7 @@
     (duet-rpc-tests--until (not (or duet-rpc--connections (process-list))))))
 
 (duet-rpc-tests-deftest duet-rpc-names-are-never-shared
-  "Servers of one program have buffers of their own."
+  "Each server of one program has its own buffers."
   (let ((servers (list (duet-rpc-tests--agent) (duet-rpc-tests--agent)
                        (duet-rpc-tests--agent))))
     (should (equal (mapcar #'duet-rpc-log-buffer-name servers)
@@ -83,7 +83,7 @@
 ;;; Stopping
 
 (duet-rpc-tests-deftest duet-rpc-close-escalates
-  "What does not stop when it is asked is made to."
+  "A server that ignores a step is stopped by a later step."
   (let ((duet-rpc-stop-timeout 0.1))
     (dolist (row '(("cat >/dev/null; exit 3" . 3)
                    ("exec tail -f /dev/null" . 15)
@@ -91,7 +91,7 @@
       (should (= (duet-rpc-close (duet-rpc-tests--shell (car row))) (cdr row))))))
 
 (duet-rpc-tests-deftest duet-rpc-server-that-does-not-read-is-not-waited-for
-  "A pipe that is full holds up neither a call nor the end."
+  "A full pipe delays neither a call nor the stop."
   (let* ((duet-rpc-stop-timeout 0.1)
          (long (vector (make-string 500000 ?x)))
          (late 0)
@@ -104,7 +104,7 @@
     (let ((connection (duet-rpc-tests--shell "exec tail -f /dev/null")))
       (funcall fail connection)
       (should (= (duet-rpc-close connection) 15)))
-    ;; One that reads later gets all of it, in order.
+    ;; A server that reads later gets all messages, in order.
     (let ((connection (duet-rpc-tests--shell
                        (format "trap go=1 USR1; echo ready >&2
                                 while [ -z \"$go\" ]; do sleep 0.01; done
@@ -118,11 +118,11 @@
       (should (= (duet-rpc-close connection) 0)))
     (duet-rpc-tests--until (= late 2))))
 
-(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-who-refuses
-  "A server that has no method `shutdown' gets the end of its input at once."
+(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-if-shutdown-is-refused
+  "If a server has no method `shutdown', its input is closed immediately."
   (let* ((answer "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"?\"}}")
          (server (duet-rpc-tests--shell
-                  ;; It answers when it is asked, and not before.
+                  ;; It answers only after a request.
                   (format "head -c1 >/dev/null; printf 'Content-Length: %d\\r\\n\\r\\n%%s' '%s'
                            cat >/dev/null; exit 4"
                           (length answer) answer)))
@@ -130,8 +130,8 @@
     (should (= (duet-rpc-close server) 4))
     (should (< (- (float-time) begun) duet-rpc-stop-timeout))))
 
-(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-who-keeps-the-log-open
-  "A server's child may hold on to its standard error."
+(duet-rpc-tests-deftest duet-rpc-close-does-not-wait-for-an-open-stderr
+  "A child of the server may keep the standard error open."
   (let ((duet-rpc-stop-timeout 0.1)
         (connection (duet-rpc-tests--shell "tail -f /dev/null & echo $! >&2; cat >/dev/null")))
     (duet-rpc-tests--until (string-match "^[0-9]+$" (duet-rpc-tests--log connection)))
@@ -139,8 +139,8 @@
       (unwind-protect (should (= (duet-rpc-close connection) 0))
         (signal-process child 'SIGKILL)))))
 
-(duet-rpc-tests-deftest duet-rpc-emacs-can-exit-and-commands-tell
-  "A running daemon is no question at exit, and ends with Emacs."
+(duet-rpc-tests-deftest duet-rpc-emacs-can-exit-and-commands-show-messages
+  "Emacs exits without a question, and a running daemon ends with it."
   (should-not (cl-some #'process-query-on-exit-flag
                        (progn (duet-rpc-start) (process-list))))
   (with-temp-buffer
@@ -157,7 +157,7 @@
                       "duet-rpc has answered in [0-9.]+ ms"
                       "duet-rpc has ended with status 0" "duet-rpc was not running"
                       "duet-rpc is process \\([0-9]+\\)"))
-        ;; In a batch, jsonrpc.el is heard too.
+        ;; In batch mode, jsonrpc.el shows messages too.
         (when (looking-at "\\[jsonrpc] .*\n") (goto-char (match-end 0)))
         (should (looking-at (concat like "\n")))
         (goto-char (match-end 0)))
@@ -168,7 +168,7 @@
 ;;; The log
 
 (duet-rpc-tests-deftest duet-rpc-log-is-bounded
-  "It holds the newest lines, whole ones."
+  "It contains the newest lines, and only whole lines."
   (let* ((duet-rpc-log-size 2000)
          (connection (duet-rpc-tests--open "--log-level" "error")))
     (duet-rpc-call "setLogLevel" ["debug"] :connection connection)
@@ -179,7 +179,7 @@
       (should (< 1000 (length log) 2001))
       (should (string-match-p "\\`[0-9]\\{4\\}-" log))
       (should-not (string-match-p "nope1\\b" log)))
-    ;; Lines that are longer than all of it.
+    ;; A line that is longer than the log.
     (setq duet-rpc-log-size 10)
     (duet-rpc--log connection "0123456789abcdef")
     (should (equal (duet-rpc-tests--log connection) "6789abcdef"))
@@ -187,7 +187,7 @@
     (should (equal (duet-rpc-tests--log connection) "xyz\n"))))
 
 (duet-rpc-tests-deftest duet-rpc-log-can-be-off-or-killed
-  "Neither does the daemon any harm."
+  "Neither affects the daemon."
   (let ((duet-rpc-log-size 0))
     (should (duet-rpc-call "version"))
     (should-not (get-buffer "*duet-rpc log*"))
@@ -203,7 +203,7 @@
   (should (duet-rpc-call "version")))
 
 (duet-rpc-tests-deftest duet-rpc-events-can-be-kept
-  "The buffer of jsonrpc.el with all messages, for who looks for a fault."
+  "The buffer of jsonrpc.el with all messages can be kept for debugging."
   (let ((duet-rpc-events-size 10000))
     (duet-rpc-call "version")
     (let ((events (jsonrpc-events-buffer (duet-rpc-start))))
@@ -212,10 +212,10 @@
       (should (buffer-live-p events))
       (kill-buffer events))))
 
-;;; The page for readers
+;;; README
 
 (duet-rpc-tests-deftest duet-rpc-readme-is-true
-  "Each block of README.md can be evaluated, and gives what it says behind =>."
+  "Each block of README.md can be evaluated, and returns the value after =>."
   (let ((blocks 0) (claims 0))
     (with-temp-buffer
       (emacs-lisp-mode)

@@ -7,9 +7,9 @@
 
 ;;; Commentary:
 
-;; The environment says what to test with: DUET_RPC is the daemon, TESTBED
-;; the daemon with methods that misbehave, PATIENCE the seconds after which
-;; what has not come will not come.  `check' runs all of it.
+;; Environment variables: DUET_RPC is the daemon, TESTBED is the daemon with
+;; methods that misbehave, PATIENCE is the time in seconds after which a test
+;; fails.  The script `check' runs all tests.
 
 ;;; Code:
 
@@ -23,19 +23,19 @@
 (defconst duet-rpc-tests--folder
   (file-name-directory (or load-file-name buffer-file-name default-directory)))
 
-;; Longer than anybody waits: only a cancellation ends it in time.
+;; Longer than any test: only a cancellation ends it in time.
 (defconst duet-rpc-tests--for-ever '(:ms 86400000))
 
 (defmacro duet-rpc-tests--until (condition)
-  "Wait for CONDITION to be true, and fail if it never is."
+  "Wait for CONDITION to become true, and fail if it does not."
   `(let ((deadline (+ (float-time) duet-rpc-tests--patience)))
      (while (not ,condition)
        (when (> (float-time) deadline)
-         (ert-fail (list "This never came" ',condition)))
+         (ert-fail (list "The condition never became true" ',condition)))
        (accept-process-output nil 0.02))))
 
 (defmacro duet-rpc-tests-deftest (name doc &rest body)
-  "Define the test NAME with DOC: BODY, and then that nothing is left over."
+  "Define the test NAME with DOC: run BODY, and check that nothing is left over."
   (declare (indent 1) (doc-string 2))
   `(ert-deftest ,name ()
      ,doc
@@ -76,11 +76,11 @@
   (process-id (duet-rpc--server connection)))
 
 (defun duet-rpc-tests--log (connection)
-  "Return what stands in the log of CONNECTION."
+  "Return the text of the log of CONNECTION."
   (with-current-buffer (duet-rpc-log-buffer-name connection) (buffer-string)))
 
 (defun duet-rpc-tests--raise ()
-  "Signal an error that is for others to catch, and not for ERT."
+  "Signal an error that does not stop in the debugger of ERT."
   (let ((debug-on-error nil)) (error "This is meant to fail")))
 
 (defun duet-rpc-tests--error (function)
@@ -98,7 +98,7 @@
 ;;; The shared daemon
 
 (duet-rpc-tests-deftest duet-rpc-one-daemon-is-started-and-shared
-  "The first call starts it, the next ones use it, and it can be stopped."
+  "The first call starts the daemon, the next calls use it, and it can be stopped."
   (should-not (duet-rpc-stop))
   (should (equal (duet-rpc-call "version") '(:version "0.1.0")))
   (should (equal (duet-rpc-call 'initialize)
@@ -121,7 +121,7 @@
     (should (equal (duet-rpc-call "version") '(:version "0.1.0")))))
 
 (duet-rpc-tests-deftest duet-rpc-log-level-is-set-and-kept
-  "The level holds at once, and for the next daemon too."
+  "The level takes effect immediately, and for the next daemon too."
   (should (eq (duet-rpc-set-log-level 'debug) 'debug))
   (duet-rpc-call "version")
   (duet-rpc-tests--until (string-match-p " DEBUG .*method=version"
@@ -135,17 +135,17 @@
                     :received "loud" :accepted ["debug" "info" "warn" "error"]))))
   (should (eq duet-rpc-log-level 'debug)))
 
-(duet-rpc-tests-deftest duet-rpc-missing-program-is-told
+(duet-rpc-tests-deftest duet-rpc-missing-program-is-reported
   "The message names the program and the setting; nothing is left behind."
   (let* ((duet-rpc-program "/nowhere/duet-rpc")
          (error (should-error (duet-rpc-call "version") :type 'user-error)))
     (should (string-match-p "/nowhere/duet-rpc.*duet-rpc-program" (cadr error))))
-  ;; One that is there, and cannot be started like this, is no fault of a callback.
+  ;; A program that exists but cannot be started leaves no callback in the queue.
   (should-error (duet-rpc-open duet-rpc-tests--daemon '(1)) :type 'wrong-type-argument)
   (should-not duet-rpc--queue))
 
-(duet-rpc-tests-deftest duet-rpc-bad-arguments-are-told
-  "A daemon that ends at once is an error that says how it ended, and where to look."
+(duet-rpc-tests-deftest duet-rpc-bad-arguments-are-reported
+  "The error of a daemon that ends immediately has its status and its log buffer."
   (let* ((duet-rpc-arguments '("rpc" "--nonsense"))
          (error (should-error (duet-rpc-call "version") :type 'duet-rpc-died)))
     (should (string-match-p "status 2.*\\*duet-rpc log\\*" (cadr error)))
@@ -180,7 +180,7 @@
                    (make-string 900000 ?x)))))
 
 (duet-rpc-tests-deftest duet-rpc-timeout-ends-a-call-on-both-sides
-  "The caller gets an error, and the server works on nothing any more."
+  "The caller gets an error, and the server stops working on the call."
   ;; One at a time: the next call is served only if the first was cancelled.
   (let ((connection (duet-rpc-tests--open)))
     (should (equal (duet-rpc-tests--error
@@ -190,8 +190,8 @@
                    '(duet-rpc-timeout nil nil nil)))
     (should (duet-rpc-call "version" nil :connection connection))))
 
-(duet-rpc-tests-deftest duet-rpc-call-that-is-left-is-cancelled
-  "As with the key to quit: whoever leaves the wait leaves the call."
+(duet-rpc-tests-deftest duet-rpc-call-that-is-quit-is-cancelled
+  "A throw out of the waiting call, as with \\[keyboard-quit], cancels the call."
   (let ((connection (duet-rpc-tests--open)))
     (should (eq 'left (catch 'left
                         (run-at-time 0 nil (lambda () (throw 'left 'left)))
@@ -200,7 +200,7 @@
     (should (duet-rpc-call "version" nil :connection connection))))
 
 (duet-rpc-tests-deftest duet-rpc-asynchronous-calls-end-once
-  "Each with one of its three functions, and with the answer that is its own."
+  "Each calls exactly one of its three functions, with its own answer."
   (let ((connection (duet-rpc-tests--agent)) ends)
     (cl-flet ((call (method params &rest more)
                 (apply #'duet-rpc-call-async method params :connection connection
@@ -222,8 +222,8 @@
       (should (equal (sort (mapcar (lambda (end) (aref (cadr end) 0)) ends) #'<)
                      (number-sequence 0 299))))))
 
-(duet-rpc-tests-deftest duet-rpc-cancelled-call-is-never-heard-of-again
-  "Its functions are not called, and the server is free for the next."
+(duet-rpc-tests-deftest duet-rpc-cancelled-call-has-no-callback
+  "Its functions are not called, and the server serves the next call."
   (let* ((connection (duet-rpc-tests--open))
          (called nil)
          (call (lambda (method params)
@@ -234,8 +234,8 @@
          (quick (progn (should (duet-rpc-cancel slow))
                        (funcall call "version" nil))))
     (should-not (duet-rpc-cancel slow))
-    ;; That one is answered, and its function waits for a timer, so that it can
-    ;; still be cancelled.  From Emacs 30 on, timers cannot be kept from running.
+    ;; The quick call is answered, and its function waits for a timer, so it
+    ;; can still be cancelled.  From Emacs 30 on, the timer may already have run.
     (duet-rpc-tests--until
      (progn (accept-process-output (duet-rpc--server connection) 1 nil 1)
             (not (eq (duet-rpc-request-state quick) 'waiting))))
@@ -244,10 +244,10 @@
       (should (duet-rpc-call "version" nil :connection connection))
       (should (eq called before)))))
 
-;;; What the server sends
+;;; Requests and notifications from the server
 
 (duet-rpc-tests-deftest duet-rpc-notifications-reach-their-functions
-  "In order; a function may fail, and may call the server."
+  "They arrive in order; a function may fail, and may call the server."
   (let ((connection (duet-rpc-tests--agent)) seen)
     (duet-rpc-handle-notification "test.event"
                                   (lambda (_connection params)
@@ -258,21 +258,21 @@
     (should (= (duet-rpc-call "test.emit" '(:count 50) :connection connection) 50))
     (duet-rpc-tests--until (= (length seen) 50))
     (should (equal (nreverse seen) (number-sequence 1 50)))
-    ;; One for this connection goes before the one for all.
+    ;; A function for this connection has precedence over one for all.
     (setq seen nil)
     (duet-rpc-handle-notification 'test.event (lambda (&rest it) (push it seen)) connection)
     (duet-rpc-call "test.emit" '(:count 1) :connection connection)
     (duet-rpc-tests--until seen)
     (should (equal seen (list (list connection [1]))))
-    ;; And with none, the log tells.
+    ;; Without a function, the log reports the notification.
     (duet-rpc-handle-notification 'test.event nil connection)
     (duet-rpc-handle-notification 'test.event nil)
     (duet-rpc-call "test.emit" '(:count 1) :connection connection)
-    (duet-rpc-tests--until (string-match-p "nobody handles the notification \"test.event\""
+    (duet-rpc-tests--until (string-match-p "no handler for the notification \"test.event\""
                                            (duet-rpc-tests--log connection)))))
 
-(duet-rpc-tests-deftest duet-rpc-function-that-is-left-holds-up-nobody
-  "By a quit or from the debugger, which is a throw: those behind it are called."
+(duet-rpc-tests-deftest duet-rpc-function-that-throws-does-not-delay-others
+  "After a quit or a throw from the debugger, the next functions are called."
   (let ((connection (duet-rpc-tests--agent)) seen)
     (duet-rpc-handle-notification "test.event"
                                   (lambda (_connection params)
@@ -285,7 +285,7 @@
     (should (equal (nreverse seen) '(1 2 3 4 5)))))
 
 (duet-rpc-tests-deftest duet-rpc-events-are-notifications
-  "The daemon's events come as its documents say."
+  "The daemon's events arrive as documented."
   (let ((connection (duet-rpc-tests--agent)) events)
     (duet-rpc-handle-notification "event" (lambda (_ it) (push it events)) connection)
     (should (equal (duet-rpc-call "events.subscribe" '(:topics ["log"])
@@ -299,7 +299,7 @@
       (should (equal (plist-get (plist-get event :data) :method) "nope")))))
 
 (duet-rpc-tests-deftest duet-rpc-server-calls-us
-  "Its requests are answered with a result, or an error of our choice."
+  "Its requests are answered with a result or an error."
   (let ((connection (duet-rpc-tests--agent)) later)
     (cl-flet ((callback (method params)
                 (duet-rpc-call "system.callback" (list :method method :params params)
@@ -322,11 +322,11 @@
       (duet-rpc-handle-request "junk" (lambda (&rest _)
                                         (vector (current-buffer))))
       (should (equal (failure "junk") '(duet-rpc-error -32603 "Internal error" nil)))
-      (should (string-match-p "an answer is no JSON: (wrong-type-argument"
+      (should (string-match-p "a result is not JSON: (wrong-type-argument"
                               (duet-rpc-tests--log connection)))
       (duet-rpc-handle-request "quit" (lambda (&rest _) (signal 'quit nil)))
       (should (equal (failure "quit") '(duet-rpc-error -32603 "The user has quit" nil)))
-      ;; Two that wait for each other would wait for ever.
+      ;; Two ends that wait for each other would wait for ever.
       (duet-rpc-handle-request "wait" (lambda (connection _)
                                         (let ((debug-on-error nil))
                                           (duet-rpc-call "version" nil

@@ -1,4 +1,4 @@
-;;; duet-rpc.el --- Talk with the duet-rpc daemon  -*- lexical-binding: t; -*-
+;;; duet-rpc.el --- Call JSON-RPC servers and the duet-rpc daemon  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) The duet-rpc developers
 
@@ -11,21 +11,23 @@
 ;;; Commentary:
 
 ;; Starts `duet-rpc rpc', or any other JSON-RPC server that frames its
-;; messages with Content-Length, and speaks with it through Emacs's own
+;; messages with Content-Length, and calls it through Emacs's built-in
 ;; jsonrpc.el.
 ;;
 ;;   (duet-rpc-call "version")             ; wait for the answer
-;;   (duet-rpc-call-async "version" nil    ; or do not
+;;   (duet-rpc-call-async "version" nil    ; return immediately
 ;;                        :on-success #'print)
 ;;
-;; There is one shared daemon, which starts with the first call and, should
-;; it die, again with the next.  `duet-rpc-open' starts a server of your own.
+;; The first call starts a shared daemon.  If it dies, the next call starts
+;; it again.  `duet-rpc-open' starts your own server.
 ;;
-;; What this adds to jsonrpc.el: a cancelled call, one that timed out and one
-;; that was left with C-g are cancelled in the daemon too; handlers and
-;; callbacks run outside of the process filter, in the order of arrival, so
-;; that they may make calls and may fail; standard error goes to a log of
-;; bounded size; and nothing is left of a daemon that has ended.
+;; This package adds to jsonrpc.el:
+;; - A call that is cancelled, times out or is quit with C-g is also
+;;   cancelled in the daemon.
+;; - Handlers and callbacks run outside of the process filter, in the order
+;;   of arrival, so they may make calls and may fail.
+;; - Standard error goes to a log of bounded size.
+;; - All buffers and processes of a dead daemon are removed, except its log.
 
 ;;; Code:
 
@@ -33,26 +35,26 @@
 (require 'jsonrpc)
 (require 'duet-rpc-server)
 
-;;; What can be set
+;;; Options
 
 (defcustom duet-rpc-program "duet-rpc"
-  "The daemon: a name to look up in variable `exec-path', or a file."
+  "The daemon: the name of a program in variable `exec-path', or a file."
   :group 'duet-rpc
   :type 'string)
 
 (defcustom duet-rpc-arguments '("rpc")
-  "What the shared daemon is started with, besides its log level."
+  "Arguments of the shared daemon, besides its log level."
   :group 'duet-rpc
   :type '(repeat string))
 
 (defcustom duet-rpc-log-level 'info
-  "How much the shared daemon writes to its log from its start on.
-Use the command `duet-rpc-set-log-level' to change a running one too."
+  "Log level of the shared daemon at its start.
+The command `duet-rpc-set-log-level' also changes a running daemon."
   :group 'duet-rpc
   :type '(choice (const debug) (const info) (const warn) (const error)))
 
 (defcustom duet-rpc-timeout 30
-  "How many seconds a call may take, or nil for as long as it likes."
+  "Maximum time of a call in seconds, or nil for no limit."
   :group 'duet-rpc
   :type '(choice number (const :tag "No limit" nil)))
 
@@ -71,13 +73,13 @@ Use the command `duet-rpc-set-log-level' to change a running one too."
   (alist-get 'jsonrpc-error-message (cddr error)))
 
 (defun duet-rpc-error-data (error)
-  "Return the data that came with ERROR, as `condition-case' has caught it."
+  "Return the data of ERROR, as `condition-case' has caught it."
   (alist-get 'jsonrpc-error-data (cddr error)))
 
 ;;; Calls
 
 (cl-defstruct (duet-rpc-request (:constructor duet-rpc--make-request) (:copier nil))
-  "A call that was made: what `duet-rpc-cancel' takes."
+  "A call, for `duet-rpc-cancel'."
   connection method id
   ;; `waiting' for an answer, `answered' with its function still to be called,
   ;; or `over'.
@@ -87,16 +89,18 @@ Use the command `duet-rpc-set-log-level' to change a running one too."
 
 (cl-defmethod jsonrpc-connection-send :before ((_connection duet-rpc-connection)
                                                &key id &allow-other-keys)
-  "Note ID as that of the request being sent: jsonrpc.el does not tell it."
-  ;; What is sent meanwhile, by a filter that runs, comes later.
+  "Remember ID as the id of the request being sent.
+The function `jsonrpc-async-request' does not return it."
+  ;; A filter may send other messages meanwhile.  They come later, and this
+  ;; ignores them.
   (when (and duet-rpc--sending (not (duet-rpc-request-id duet-rpc--sending)))
     (setf (duet-rpc-request-id duet-rpc--sending) id)))
 
 (defun duet-rpc--request (connection method params timeout finish)
   "Send METHOD with PARAMS to CONNECTION, and return the request.
 FINISH is called once, from a filter or a timer, with the request, a symbol
-and a value: `result' and it, `error' and jsonrpc.el's plist of it, or
-`timeout' and nil, if TIMEOUT seconds are over."
+and a value: `result' and the result, `error' and jsonrpc.el's plist of the
+error, or `timeout' and nil after TIMEOUT seconds."
   (let* ((request (duet-rpc--make-request :connection connection :method method))
          (end (lambda (kind value)
                 (when (eq (duet-rpc-request-state request) 'waiting)
@@ -117,12 +121,14 @@ and a value: `result' and it, `error' and jsonrpc.el's plist of it, or
                          (when (eq (duet-rpc-request-state request) 'waiting)
                            (duet-rpc--tell-cancelled request))
                          (funcall end 'timeout nil))))
-        ;; Who does not read that would not read of its end either.
+        ;; A server that did not read the request would not read a
+        ;; cancellation either.
         (lambda () (funcall end 'timeout nil)))))
     request))
 
 (defun duet-rpc--send (connection send)
-  "Call SEND, which sends to CONNECTION; say it clearly if that is gone."
+  "Call SEND, which sends to CONNECTION.
+Signal `duet-rpc-died' if the server of CONNECTION is dead."
   (condition-case error
       (funcall send)
     (error (if (duet-rpc-live-p connection)
@@ -130,11 +136,11 @@ and a value: `result' and it, `error' and jsonrpc.el's plist of it, or
              (duet-rpc--signal-died connection)))))
 
 (defun duet-rpc--symbol (method)
-  "Return METHOD as the only thing that all versions of jsonrpc.el take."
+  "Return METHOD as a symbol, which all versions of jsonrpc.el accept."
   (if (stringp method) (intern method) method))
 
 (defun duet-rpc--tell-cancelled (request)
-  "Tell the server of REQUEST that it need not answer."
+  "Send a cancellation of REQUEST to its server."
   (ignore-errors
     (jsonrpc-notify (duet-rpc-request-connection request) '$/cancelRequest
                     (list :id (duet-rpc-request-id request)))))
@@ -146,14 +152,14 @@ and a value: `result' and it, `error' and jsonrpc.el's plist of it, or
                        (cons 'jsonrpc-error-data data))))
 
 (defun duet-rpc--signal-died (connection)
-  "Signal that the server of CONNECTION is gone."
+  "Signal that the server of CONNECTION has died."
   (duet-rpc--signal 'duet-rpc-died
                     (format "the server has ended with status %d, see buffer %s"
                             (process-exit-status (duet-rpc--server connection))
                             (duet-rpc-log-buffer-name connection))))
 
 (defun duet-rpc--connection (connection)
-  "Return CONNECTION if it lives, or that to the shared daemon for nil."
+  "Return CONNECTION if it is alive; if nil, the one to the shared daemon."
   (cond ((null connection) (duet-rpc-start))
         ((duet-rpc-live-p connection) connection)
         (t (duet-rpc--signal-died connection))))
@@ -166,13 +172,13 @@ METHOD is a string or a symbol.  PARAMS is a plist for an object, a vector for
 an array, or nil for none.  Objects, arrays, null and false come back as
 plists, vectors, nil and `:json-false'.
 
-CONNECTION is what `duet-rpc-open' has returned, or nil for the shared
-daemon, which is started if there is none.
+CONNECTION is a connection from `duet-rpc-open', or nil for the shared
+daemon, which is started if necessary.
 
-An answer that is an error signals `duet-rpc-error': see `duet-rpc-error-code'
-and its neighbours.  After TIMEOUT seconds `duet-rpc-timeout' is signalled; if
-the server dies meanwhile, `duet-rpc-died'.  A call that is left in any other
-way, such as \\[keyboard-quit], is cancelled."
+If the answer is an error, signal `duet-rpc-error': see `duet-rpc-error-code',
+`duet-rpc-error-message' and `duet-rpc-error-data'.  After TIMEOUT seconds,
+signal `duet-rpc-timeout'.  If the server dies, signal `duet-rpc-died'.  Any
+other exit, such as \\[keyboard-quit], cancels the call."
   (duet-rpc--refuse-in-handler)
   (let* ((connection (duet-rpc--connection connection))
          (outcome nil)
@@ -180,7 +186,7 @@ way, such as \\[keyboard-quit], is cancelled."
                                      (lambda (_request &rest it) (setq outcome it)))))
     (unwind-protect
         (while (not outcome)
-          ;; An answer ends this wait at once; a timer or a death does not.
+          ;; An answer ends this wait immediately; a timer or a death does not.
           (accept-process-output (duet-rpc--server connection) 0.05)
           ;; From Emacs 30 on, jsonrpc.el handles answers in a timer.
           (unless outcome (accept-process-output nil 0)))
@@ -192,7 +198,7 @@ way, such as \\[keyboard-quit], is cancelled."
                          (format "no answer to `%s' in %s seconds" method timeout)))
       (`(error ,error)
        (cl-destructuring-bind (&key code message data &allow-other-keys) error
-         ;; That is what jsonrpc.el says of a server that has died.
+         ;; This code means that the server has died.
          (when (and (eql code -1) (not (duet-rpc-live-p connection)))
            (duet-rpc--signal-died connection))
          (duet-rpc--signal 'duet-rpc-error (format "%s: %s (%s)" method message code)
@@ -207,9 +213,9 @@ METHOD, PARAMS, CONNECTION and TIMEOUT are as in `duet-rpc-call'.
 
 Exactly one of three functions is called later: ON-SUCCESS with the result;
 ON-ERROR with a plist of `:code', `:message' and `:data', where the code is
--1 if the server has died; ON-TIMEOUT with nothing.  Without ON-TIMEOUT, that
-is an error without a code; without ON-ERROR, errors go to the log buffer.
-None is called once the request was given to `duet-rpc-cancel'."
+-1 if the server has died; ON-TIMEOUT without arguments.  Without ON-TIMEOUT,
+a timeout is an error without a code.  Without ON-ERROR, errors go to the log
+buffer.  After `duet-rpc-cancel', none of the functions is called."
   (let* ((connection (duet-rpc--connection connection))
          (on-error (or on-error
                        (lambda (error)
@@ -232,8 +238,8 @@ None is called once the request was given to `duet-rpc-cancel'."
 
 (defun duet-rpc-cancel (request)
   "Cancel REQUEST, which `duet-rpc-call-async' has returned.
-The server is told, and none of the request's functions is called any more.
-Return whether there was something to cancel."
+The server gets a cancellation, and none of the functions of the request is
+called.  Return non-nil if the request had not ended yet."
   (let ((state (duet-rpc-request-state request)))
     (setf (duet-rpc-request-state request) 'over)
     (when (eq state 'waiting)
@@ -256,7 +262,7 @@ METHOD, PARAMS and CONNECTION are as in `duet-rpc-call'."
 ;;;###autoload
 (defun duet-rpc-start (&optional show)
   "Start the shared daemon if there is none, and return the connection to it.
-Calls do that by themselves.  SHOW says to tell of it in the echo area."
+Calls do that automatically.  If SHOW is non-nil, show a message."
   (interactive '(t))
   (unless (duet-rpc-live-p duet-rpc--shared)
     (setq duet-rpc--shared
@@ -271,7 +277,7 @@ Calls do that by themselves.  SHOW says to tell of it in the echo area."
 ;;;###autoload
 (defun duet-rpc-stop (&optional show)
   "Stop the shared daemon, and return its exit status, or nil if there is none.
-See `duet-rpc-close' for how.  SHOW says to tell of it in the echo area."
+`duet-rpc-close' describes the steps.  If SHOW is non-nil, show a message."
   (interactive '(t))
   (let ((status (and (duet-rpc-live-p duet-rpc--shared)
                      (duet-rpc-close duet-rpc--shared))))
@@ -284,8 +290,8 @@ See `duet-rpc-close' for how.  SHOW says to tell of it in the echo area."
 
 ;;;###autoload
 (defun duet-rpc-restart (&optional show)
-  "Stop the shared daemon, start it anew, and return the connection to it.
-SHOW says to tell of it in the echo area."
+  "Stop the shared daemon, start it again, and return the connection to it.
+If SHOW is non-nil, show a message."
   (interactive '(t))
   (duet-rpc-stop)
   (duet-rpc-start show))
@@ -309,7 +315,7 @@ SHOW says to tell of it in the echo area."
 ;;;###autoload
 (defun duet-rpc-set-log-level (level)
   "Set the log level of the shared daemon to LEVEL, a symbol.
-It is kept in `duet-rpc-log-level' for daemons that are started later."
+Also set `duet-rpc-log-level', for daemons that are started later."
   (interactive (list (intern (completing-read "Log level: "
                                               '("debug" "info" "warn" "error")
                                               nil t))))

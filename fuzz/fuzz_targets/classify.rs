@@ -1,6 +1,6 @@
-//! Invariant: a text is classified exactly as the reference rules do: request, notification,
-//! response, invalid response or batch, with its id, method and params, or the error that answers
-//! it.
+//! Invariant: our code and the reference rules classify every text alike. They agree on its kind
+//! (request, notification, response, invalid response or batch), on its id, method and params, and
+//! on the error response to an invalid message.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! Code that the fuzz targets share with the tests: the ledger and its games, and the reference
-//! rules. A target only feeds its bytes in, so it checks what the tests check.
+//! rules. A target only feeds its bytes in, so it makes the same checks as the tests.
 
 #[path = "../../crates/proto/tests/support/mod.rs"]
 pub mod support;

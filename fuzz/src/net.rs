@@ -49,7 +49,7 @@ fn lines(head: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(head);
     let lines = text.trim_end_matches("\r\n").split("\r\n").skip(1);
     let lines = lines.map(|line| {
-        assert!(!line.contains(['\r', '\n', '\0']), "a line in a line: {line:?}");
+        assert!(!line.contains(['\r', '\n', '\0']), "a line break inside a header line: {line:?}");
         let (name, value) = line.split_once(':').expect("every line has a name");
         assert!(!name.is_empty() && !name.contains([' ', '\t']), "{line:?}");
         (name.to_ascii_lowercase(), value.trim_matches([' ', '\t']).to_owned())
@@ -91,7 +91,7 @@ fn check_access(head: &[u8], request: &HttpRequest<'_>) {
     if access.check_origin(request).is_ok() {
         let host = first("host");
         for name in host.iter().map(String::as_str).chain(request.authority) {
-            assert!(is_this_machine(name), "{name:?} was let in");
+            assert!(is_this_machine(name), "{name:?} was accepted");
         }
         if let Some(origin) = first("origin") {
             assert_eq!(Some(origin), host.map(|host| format!("http://{host}")));

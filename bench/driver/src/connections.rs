@@ -66,8 +66,8 @@ impl Connections {
         Ok(connections)
     }
 
-    /// Sends `count` requests, each on a connection that has its answer, and returns when all are
-    /// answered.
+    /// Sends `count` requests, each on a connection without a request in flight, and returns
+    /// when all are answered.
     pub fn run(&mut self, count: usize) -> io::Result<Run> {
         let begun = Instant::now();
         let mut latencies = Vec::with_capacity(count);
@@ -96,8 +96,7 @@ impl Connections {
         Ok(Run { took: begun.elapsed(), latencies })
     }
 
-    /// Number of requests of the last run that each connection had answered: the fewest and the
-    /// most.
+    /// The fewest and the most requests that a connection had answered in the last run.
     pub fn answered(&self) -> (u32, u32) {
         let counts = || self.connections.iter().map(|connection| connection.answered);
         (counts().min().unwrap_or_default(), counts().max().unwrap_or_default())
@@ -109,14 +108,14 @@ impl Connections {
         self.next_id = if self.next_id == LAST_ID { FIRST_ID } else { self.next_id + 1 };
         self.id_position.set(&mut self.request, connection.id);
         connection.sent = Instant::now();
-        // Nothing else is in flight, so there is room for all of it.
+        // Nothing else is in flight, so the socket has room for the whole request.
         match rustix::io::write(&connection.stream, &self.request)? == self.request.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::WriteZero.into()),
         }
     }
 
-    /// Receives. Returns the latency if the answer is complete.
+    /// Reads once. Returns the latency if the answer is complete.
     fn receive(&mut self, number: usize) -> io::Result<Option<u32>> {
         let connection = &mut self.connections[number];
         if rustix::io::read(&connection.stream, spare_capacity(&mut connection.input))? == 0 {
@@ -126,7 +125,7 @@ impl Connections {
         let Some((body, end)) = frame else { return Ok(None) };
         let id = self.verifier.id_of(body).map_err(io::Error::other)?;
         if id != connection.id || end != connection.input.len() {
-            return Err(io::Error::other(format!("not the answer to {}", connection.id)));
+            return Err(io::Error::other(format!("a response does not answer {}", connection.id)));
         }
         connection.input.clear();
         connection.answered += 1;

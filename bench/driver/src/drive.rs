@@ -16,7 +16,8 @@ use crate::wire::{self, FIRST_ID, IdPosition, LAST_ID, Verifier};
 /// blocks the other.
 const NEVER_FULL: usize = 32 * 1024;
 
-/// Ids are remembered by their last digits; no load has more in flight.
+/// Number of slots for ids in flight. The lowest bits of an id select its slot, and no load has
+/// more requests in flight.
 const IN_FLIGHT: usize = 1 << 16;
 
 const ROOM: usize = 1 << 20;
@@ -24,7 +25,7 @@ const ROOM: usize = 1 << 20;
 /// Prepares requests once, and sends them repeatedly with new ids.
 pub struct Drive {
     load: Load,
-    /// The maximum number of requests in flight, one after the other.
+    /// As many requests as may be in flight, one after the other.
     requests: Vec<u8>,
     request_length: usize,
     id_position: IdPosition,

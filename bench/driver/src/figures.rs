@@ -83,8 +83,7 @@ pub struct Fairness {
     pub median: u32,
     pub p99: u32,
     pub worst: u32,
-    /// Answers of the connection that got the fewest in its round, and of the one that got the
-    /// most.
+    /// The fewest and the most answers that a connection got in its round.
     pub fewest: u32,
     pub most: u32,
 }
@@ -148,8 +147,8 @@ impl Fairness {
 }
 
 impl Row {
-    /// Ratio to the time of the limit: the median over the rounds, each against the limit's round
-    /// at the same time.
+    /// Ratio of this server's time to the bare loop's. Each round is compared with the bare loop's
+    /// round at the same time, and the result is the median.
     pub fn ratio_to(&self, limit: &Row) -> f64 {
         let ratios: Vec<_> =
             self.nanos.iter().zip(&limit.nanos).map(|(own, limit)| own / limit).collect();

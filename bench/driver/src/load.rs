@@ -38,7 +38,7 @@ pub enum Handler {
     Later,
     /// It sleeps for a millisecond.
     Nap,
-    /// It calculates, for much longer than the stack around it takes.
+    /// It computes for much longer than the server takes to read and write the message.
     Spin,
 }
 

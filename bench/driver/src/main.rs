@@ -45,13 +45,13 @@ struct Arguments {
     /// Time per server and round, in milliseconds.
     #[arg(long, default_value_t = 100)]
     slice: u64,
-    /// Only servers with one of these in their name, besides the bare loop.
+    /// Only the bare loop, and servers whose name contains one of these.
     #[arg(long)]
     only: Vec<String>,
     /// Only listening servers over these transports: tcp, websocket, http.
     #[arg(long)]
     over: Vec<String>,
-    /// Only loads with one of these in their name.
+    /// Only loads whose name contains one of these.
     #[arg(long)]
     load: Vec<String>,
     /// Only on these cores.

@@ -16,7 +16,7 @@ pub fn params(shape: Shape, size: usize) -> String {
     params
 }
 
-/// No character has two JSON forms, so that most answers look alike.
+/// Contains no character with two JSON forms, so that most servers echo it byte for byte.
 const TEXT: &str = "The quick brown fox jumps over the lazy dog; ";
 
 /// Adds as many records as fit.

@@ -100,17 +100,17 @@ impl Server {
         Self::start_under(&[], contender)
     }
 
-    /// Starts it through another program with these arguments.
+    /// Starts the server through another program, given with its arguments.
     pub fn start_under(program: &[String], contender: &Contender) -> io::Result<Self> {
         let mut command = contender.command(program);
-        // Some start as many threads as there are cores for them.
+        // Some servers start as many threads as they have cores.
         let child = match contender.threads {
             Some(2..) => on_both_cores(|| command.spawn()),
             _ => command.spawn(),
         };
         let mut child = child?;
         let input = child.stdin.take();
-        let output = child.stdout.take().ok_or_else(|| io::Error::other("it has no stdout"))?;
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
         let pid = Pid::from_raw(child.id().cast_signed());
         let cpu_clock = ClockId::pid_cpu_clock_id(pid).ok();
         let framing = contender.framing;
@@ -129,7 +129,7 @@ impl Server {
         BufReader::new(&mut self.output).read_line(&mut line)?;
         let address = line.rsplit("://").next().and_then(|url| url.split(['/', '\n']).next());
         let address = address.and_then(|address| address.parse().ok());
-        address.ok_or_else(|| io::Error::other(format!("it prints {line:?} instead of an address")))
+        address.ok_or_else(|| io::Error::other(format!("{line:?} is not an address")))
     }
 
     /// Opens a new connection, if it listens: a server may close an idle one.
@@ -163,16 +163,16 @@ impl Server {
         self.send(notification)
     }
 
-    /// Makes it call us, without ever answering the calls.
+    /// Makes the server call us. We never answer these calls.
     pub fn have_pending_calls(&mut self, method: &str, count: usize) -> io::Result<()> {
         self.send(&format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"{method}","params":[{count}]}}"#
         ))?;
-        // Its own answer is among the messages.
+        // One of the messages is the answer to this request.
         self.receive(count + 1)
     }
 
-    /// Sends requests that it will never answer.
+    /// Sends requests that the server never answers.
     pub fn hold_requests(&mut self, method: &str, count: usize) -> io::Result<()> {
         for id in 1..=count {
             self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#))?;
@@ -309,7 +309,7 @@ fn core(number: usize) -> CpuSet {
 fn cores_of_server(cores: Pinning) -> CpuSet {
     match cores {
         Pinning::OneCore => core(0),
-        // All other cores: a server with threads may use as many as there are.
+        // All cores except the driver's, for servers with several threads.
         Pinning::TwoCores => {
             let count = std::thread::available_parallelism().map_or(2, usize::from).max(2);
             let mut set = CpuSet::new();

@@ -1,4 +1,4 @@
-//! Measurements over sockets, also with many connections: TCP, WebSocket and HTTP.
+//! Measurements over sockets (TCP, WebSocket and HTTP), with one connection and with many.
 
 use std::io;
 
@@ -82,7 +82,7 @@ pub fn measure(
         if only.is_none_or(|only| only == cores) {
             table::measure(&contenders, loads, takes, cores, effort, figures)?;
         }
-        // The cost of a tree is known by now: it is the same on two cores.
+        // Building a tree costs the same on two cores, so measure those servers only once.
         contenders.retain(|contender| !builds_tree(contender));
     }
     if only.is_none() {
@@ -96,8 +96,8 @@ pub fn measure(
     Ok(())
 }
 
-/// Measures each server on one core of its own, and on both cores, of which the driver takes a
-/// part.
+/// Measures each server on one core of its own, and on both cores, which it shares with the
+/// driver.
 fn measure_growth(
     contenders: &[Contender],
     effort: Effort,

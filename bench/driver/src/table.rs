@@ -104,7 +104,7 @@ pub fn measure_load(
 fn show(rows: &[Row]) {
     for row in rows {
         let mut limits = rows.iter().filter(|limit| limit.server == LIMIT);
-        // Over sockets there is only one, which the others are compared with too.
+        // Over sockets there is one bare loop, and all framings are compared with it.
         let limit = limits.clone().find(|l| l.framing == row.framing).or_else(|| limits.next());
         let ratio = limit.map(|limit| format!("{:.2}", row.ratio_to(limit))).unwrap_or_default();
         let (name, framing) = (&row.server, row.framing.name());

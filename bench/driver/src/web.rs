@@ -1,5 +1,5 @@
-//! WebSocket frames and HTTP messages as bytes: as much of both as a client needs that trusts the
-//! server.
+//! WebSocket frames and HTTP messages as bytes: only the parts that a client needs if it
+//! trusts the server.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -36,8 +36,8 @@ pub fn write_frame(out: &mut Vec<u8>, body: &[u8]) {
     out.extend(body.iter().zip(MASK.into_iter().cycle()).map(|(byte, mask)| byte ^ mask));
 }
 
-/// Position of the server's next message, if it is complete. Pings are skipped: the next request is
-/// answer enough.
+/// Position of the server's next message, if it is complete. Pings are skipped: the next request
+/// shows the server that the client is alive.
 #[inline]
 pub fn next_frame(input: &[u8]) -> Result<Option<Range<usize>>, String> {
     let mut at = 0;

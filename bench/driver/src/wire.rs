@@ -85,8 +85,8 @@ impl Framing {
     }
 }
 
-/// Start and length of the body. Most servers write only the length, and the driver's own work must
-/// not hide theirs.
+/// Start and length of the body. Tries the form of most servers first, a `Content-Length` alone,
+/// because the driver's own work must not hide theirs.
 #[inline]
 fn header(input: &[u8]) -> Result<Option<(usize, usize)>, String> {
     if let Some(rest) = input.strip_prefix(b"Content-Length: ") {

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! `raw` takes the params as JSON text, `typed` reads them into Rust types, and `value` builds a
-//! tree, as the other stacks do. The second form listens and prints its address; it has as many
-//! threads as processors that it may use, which the caller has set.
+//! tree, as the other stacks do. The second form listens and prints its address; it starts a
+//! thread for each processor that the caller lets it use, and ignores THREADS.
 //!
 //! There are two further methods, to measure the cost of waiting: `hold` is never answered, and
-//! `pend` makes calls that nobody answers.
+//! `pend` makes calls that the client never answers.
 
 mod typed;
 
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
 fn listen(profile: &Profile, router: Router, address: &str) -> Result<(), Box<dyn Error>> {
     let listener = Listener::bind(address)?;
     println!("{}", listener.address());
-    // The server takes stdin for itself.
+    // A copy of the descriptor, because the library takes over stdin.
     let stdin = rustix::io::dup(rustix::stdio::stdin())?;
     std::thread::spawn(move || {
         let _ = rustix::io::read(stdin, &mut [0]);

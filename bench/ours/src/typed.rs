@@ -87,8 +87,8 @@ mod tests {
             r#"{"items":[[1,{}],[2,{}]],"text":"The"}"#.to_owned(),
             format!(r#"{{"items":[{record},{record}],"text":""}}"#),
         ] {
-            let params: Params = serde_json::from_str(&text).expect("it is what is sent");
-            assert_eq!(serde_json::to_string(&params).expect("it can be written"), text);
+            let params: Params = serde_json::from_str(&text).expect("they are such params");
+            assert_eq!(serde_json::to_string(&params).expect("params can be written"), text);
         }
     }
 }

@@ -7,8 +7,8 @@ from pygls.protocol import JsonRPCRequestMessage, default_converter
 
 
 def converter():
-    """Leaves params as they are. The default makes a named tuple, of a class of its own, of the
-    params of each method that LSP does not know; they would go back as arrays."""
+    """Leaves params as they are. The default converts the params of a method that LSP does not
+    define into a named tuple, which would be sent back as an array."""
     plain = default_converter()
     plain.register_structure_hook(JsonRPCRequestMessage, lambda message, cls: cls(**message))
     return plain

@@ -6,18 +6,18 @@ import time
 from pylsp_jsonrpc.endpoint import Endpoint
 from pylsp_jsonrpc.streams import JsonRpcStreamReader, JsonRpcStreamWriter
 
-# As many requests must be able to wait at once; the default is 5.
+# The benchmark has this many requests in flight; the default is 5.
 WORKERS = 64
 
 
 def echo(params):
-    """Wrapped, because a dict with a member `result` or `error` is taken for a whole answer, and
-    params may have such a member."""
+    """Wraps the params, because they may have a member `result` or `error`, and the library would
+    send such a dict as the whole response."""
     return {"result": params}
 
 
 def later(params):
-    """The library has no event loop: what does not answer at once returns a callable, which a
+    """The library has no event loop: a handler that answers later returns a callable, which a
     pool of threads calls."""
     return lambda: echo(params)
 

@@ -1,15 +1,15 @@
-// Bytes that have arrived and are not used up.
+// A buffer of received bytes that are not consumed yet.
 
-// A text that is not UTF-8 must not be mended, and a byte order mark is no JSON.
+// Invalid UTF-8 must not be replaced, and a byte order mark is not JSON.
 const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Bytes in one row. A piece that comes while nothing is kept is not copied; what comes to a part of a
- * frame is, into space that doubles, so that a byte is copied twice at most on average. */
+/** A contiguous buffer. A piece that arrives while the buffer is empty is not copied. Other pieces are copied into
+ * space that doubles, so that on average a byte is copied at most twice. */
 export class Bytes {
   #buffer: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  /** Whether the space behind the end is ours to write to. */
+  /** True if this class allocated the buffer, and so may write after the end. */
   #isOurs = false;
 
   get length(): number {
@@ -26,7 +26,7 @@ export class Bytes {
     this.#end += piece.length;
   }
 
-  /** Makes room for so many more bytes. It depends on what has arrived, and on nothing that was announced. */
+  /** Makes room for `more` bytes. The size depends on the bytes that have arrived, never on an announced length. */
   #grow(more: number): void {
     const grown = Buffer.allocUnsafe(Math.max(2 * this.length, this.length + more));
     this.#buffer.copy(grown, 0, this.#start, this.#end);
@@ -35,11 +35,11 @@ export class Bytes {
 
   drop(count: number): void {
     this.#start += count;
-    // What is used up must not keep a large piece in memory.
+    // Consumed bytes must not keep a large piece in memory.
     if (this.length === 0) [this.#buffer, this.#start, this.#end, this.#isOurs] = [Buffer.alloc(0), 0, 0, false];
   }
 
-  /** The byte at this place, or undefined if it has not arrived. */
+  /** The byte at this position, or undefined if it has not arrived. */
   at(place: number): number | undefined {
     return place < this.length ? this.#buffer[this.#start + place] : undefined;
   }
@@ -48,7 +48,7 @@ export class Bytes {
     return this.#buffer.readUInt32BE(this.#start + place);
   }
 
-  /** Where this byte stands first between two places, or -1. */
+  /** The first position of this byte between two positions, or -1. */
   indexOf(byte: number, from: number, to: number): number {
     const end = Math.min(this.#start + to, this.#end);
     if (this.#start + from >= end) return -1;
@@ -56,7 +56,7 @@ export class Bytes {
     return found < 0 ? -1 : from + found;
   }
 
-  /** The JSON between two places, or undefined if it is none. */
+  /** The parsed JSON between two positions, or undefined if the bytes are not JSON. */
   parse(from: number, to: number): { readonly message: unknown } | undefined {
     try {
       return { message: JSON.parse(UTF_8.decode(this.#buffer.subarray(this.#start + from, this.#start + to))) };

@@ -6,13 +6,12 @@ import type { Link } from './link';
 import type { Clock } from './time';
 
 export interface CallOptions {
-  /** Aborting ends the call at once, with the signal's reason, and cancels it at the daemon. */
+  /** Aborting ends the call immediately, with the signal's reason, and sends a cancellation to the daemon. */
   readonly signal?: AbortSignal;
-  /** Cancelling asks the daemon to cancel the call, which then ends with its answer: in general an error with
-   * the code -32800. */
+  /** Cancelling sends a cancellation to the daemon. The call ends with the daemon's answer: usually an error with the
+   * code -32800. */
   readonly token?: CancellationToken;
-  /** How many milliseconds the call may take, with the time that it waits for a daemon which is being
-   * started; 0 for ever. */
+  /** Maximum time of the call in milliseconds, including the time until the daemon has started; 0 means no limit. */
   readonly timeout?: number;
 }
 
@@ -21,12 +20,12 @@ interface Settle {
   reject(error: unknown): void;
 }
 
-/** The code of an error that says that a request was cancelled. */
+/** The error code of a cancelled request. */
 const CANCELLED = -32800;
 
 export class Call {
   readonly result: Promise<unknown>;
-  /** Where it was sent. */
+  /** The connection that the call was sent on. */
   link: Link | undefined;
   readonly #method: string;
   readonly #params: unknown;
@@ -34,7 +33,7 @@ export class Call {
   readonly #cleanups: (() => void)[] = [];
   #settle: Settle | undefined;
 
-  /** `onEnd` is called when it has ended. */
+  /** `onEnd` is called when the call has ended. */
   constructor(method: string, params: unknown, options: CallOptions, clock: Clock, onEnd: (call: Call) => void) {
     this.#method = method;
     this.#params = params;
@@ -68,7 +67,7 @@ export class Call {
     this.#end((settle) => settle.reject(error));
   }
 
-  /** Asks the daemon to cancel it. What was not sent needs no asking. */
+  /** Sends a cancellation to the daemon. A call that was not sent yet fails here. */
   #cancel(): void {
     this.#source.cancel();
     if (this.link === undefined) this.fail(new ResponseError(CANCELLED, 'Request cancelled'));
@@ -96,8 +95,8 @@ interface Watch {
 
 const WATCHES = new WeakMap<AbortSignal, Watch>();
 
-/** Acts when a signal is aborted; what is returned takes that back. Any number of calls may have the same
- * signal, and Node warns of a leak from the eleventh listener on, so there is one for all of them. */
+/** Calls `act` when the signal is aborted; the returned function undoes that. Many calls may share a signal, and Node
+ * warns of a leak from the eleventh listener on, so all calls of a signal share one listener. */
 function onAbort(signal: AbortSignal, act: () => void): () => void {
   const watch = WATCHES.get(signal) ?? watchOf(signal);
   watch.acts.add(act);

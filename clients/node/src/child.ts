@@ -1,4 +1,4 @@
-// The daemon's process: its streams, what it says on stderr, how it ends and is ended.
+// The daemon's process: its streams, its stderr, its exit, and the steps to stop it.
 
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,11 +6,12 @@ import { StringDecoder } from 'node:string_decoder';
 import { DaemonError } from './errors';
 import type { Clock } from './time';
 
-/** How many of the last lines of stderr are kept for the message of an error. */
+/** Number of last stderr lines that are kept for error messages. */
 const KEPT_LINES = 10;
-/** The most of a line that is kept; the rest of it is a line of its own. */
+/** Maximum length of a line. The rest of a longer line counts as the next line. */
 const LONGEST_LINE = 16_384;
-/** How long a process that has ended may leave its pipes open, as some other that it has started holds them. */
+/** Maximum time in milliseconds from the exit of a process until its pipes close. A process that it started may hold
+ * them open. */
 const PIPES_TIMEOUT = 500;
 
 export interface Command {
@@ -20,15 +21,15 @@ export interface Command {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** How a process ended: one of the two is not null, unless it never began. */
+/** The exit of a process: exactly one of the two is not null, unless the process never started. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A process that runs, or has ended. */
+/** A process that was started. */
 export class Child {
-  /** Resolves when it has ended and all that it wrote was read. */
+  /** Resolves when the process has exited and all its output was read. */
   readonly ended: Promise<Exit>;
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #clock: Clock;
@@ -38,7 +39,7 @@ export class Child {
   private constructor(process: ChildProcessWithoutNullStreams, clock: Clock, onLine: (line: string) => void) {
     this.#process = process;
     this.#clock = clock;
-    // A process that is gone breaks its pipes. Its end is what tells, and not each stream.
+    // The pipes of a process break when it exits. `ended` reports the exit, so errors of the streams are ignored.
     for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => undefined);
     this.#readLines(onLine);
     this.ended = new Promise((resolve) => {
@@ -65,13 +66,13 @@ export class Child {
         ...(command.cwd === undefined ? {} : { cwd: command.cwd }),
         ...(command.env === undefined ? {} : { env: command.env }),
       });
-      // Later on, an error is that of a signal which could not be sent.
+      // After the start, an error means only that a signal could not be sent.
       process.on('error', () => undefined);
       await once(process, 'spawn');
       return new Child(process, clock, onLine);
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      // Of a folder that is not there, the system says the same as of such a program.
+      // The system reports a missing working directory like a missing program, so name both.
       const where = command.cwd === undefined ? '' : ` in ${command.cwd}`;
       throw new DaemonError('not-started', `${command.program} cannot be started${where}: ${why}`, { cause });
     }
@@ -89,17 +90,17 @@ export class Child {
     return this.#process.stdout;
   }
 
-  /** How it ended, and what it said last. */
+  /** Describes the exit, with the last lines of stderr. */
   describe(exit: Exit): string {
     const how = exit.signal === null ? `with status ${exit.code}` : `by ${exit.signal}`;
-    const words = this.#lastLines.length === 0 ? '' : `; it said last:\n${this.#lastLines.join('\n')}`;
+    const words = this.#lastLines.length === 0 ? '' : `; last lines of stderr:\n${this.#lastLines.join('\n')}`;
     return `the daemon ended ${how}${words}`;
   }
 
-  /** Ends it for certain: by closing stdin, then with SIGTERM, then with SIGKILL, each after a time. */
+  /** Stops the process: closes stdin, then sends SIGTERM, then SIGKILL, each after `grace` milliseconds. */
   async end(grace: number): Promise<Exit> {
     this.#process.stdin.end();
-    // A process whose output nobody reads would not be seen to end.
+    // Without a reader of stdout, `close` would never fire.
     this.#process.stdout.resume();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       if (await this.#endsWithin(grace)) return this.ended;
@@ -118,7 +119,7 @@ export class Child {
     return inTime;
   }
 
-  /** Reads stderr for as long as it lasts: a pipe that nobody reads would fill. */
+  /** Reads stderr to its end, because a full pipe would block the process. */
   #readLines(onLine: (line: string) => void): void {
     const decoder = new StringDecoder('utf8');
     let rest = '';

@@ -1,4 +1,4 @@
-// A daemon that is started, called, kept running and stopped.
+// The daemon: starts it, calls it, restarts it after a crash, and stops it.
 
 import { Emitter, ResponseError, type Disposable, type Event } from 'vscode-jsonrpc/node';
 import { Call, type CallOptions } from './call';
@@ -10,27 +10,27 @@ import { atLeast, settle, type DaemonOptions, type Settings } from './options';
 import { delayAfter } from './time';
 import type { DaemonEvent, MethodName, Params, Profile, ProfileMethods, Rest, Result, Topic } from './types';
 
-/** How the daemon is:
- * `stopped` before the start and after `stop`; `starting` until it answers for the first time; `running`;
- * `waiting` to be started again after it died; `stopping`; `failed` if it is not started again. */
+/** The state of the daemon:
+ * `stopped` before `start` and after `stop`; `starting` until its first answer; `running`; `waiting` for the next
+ * start after a crash; `stopping`; `failed` if it will not be started again. */
 export type State = 'stopped' | 'starting' | 'running' | 'waiting' | 'stopping' | 'failed';
 
 export interface StateChange {
   readonly state: State;
-  /** Of the process, if there is one. */
+  /** The process id, if there is a process. */
   readonly pid?: number;
-  /** How many times in a row it has died. */
+  /** Number of crashes in a row. */
   readonly deaths: number;
-  /** Why it is not running. */
+  /** The reason why it is not running. */
   readonly error?: Error;
-  /** In how many milliseconds it is started again. */
+  /** Time until the next start, in milliseconds. */
   readonly delay?: number;
 }
 
 /**
- * A `duet-rpc` daemon, or any program that speaks as it does, as a child process.
+ * A child process that is a `duet-rpc` daemon, or any program that uses the same protocol.
  *
- * The methods are those of the profile, and those of `More` for a program that serves others:
+ * `request` knows the methods of the profile. `More` adds the methods of your own program:
  * `Daemon<'agent', { add: { params: [number, number]; result: number } }>`.
  */
 export class Daemon<P extends Profile = Profile, More = unknown> {
@@ -40,21 +40,21 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   readonly #problems = new Emitter<Error>();
   #state: State = 'stopped';
   #link: Link | undefined;
-  /** The process that is started, or was. */
+  /** The current process, or the last one. */
   #child: Promise<Child | undefined> = Promise.resolve(undefined);
-  /** Resolves when nothing is left to do about the last process. */
+  /** Resolves when the exit of the last process has been handled. */
   #gone: Promise<void> = Promise.resolve();
-  /** Why it has failed. */
+  /** The reason for the state `failed`. */
   #error: Error | undefined;
   #stop: Promise<Exit | undefined> | undefined;
-  /** How many times in a row it has died, and since when it runs. */
+  /** Number of crashes in a row, and the time of the last start. */
   #deaths = 0;
   #since = 0;
   #cancelRestart = (): void => undefined;
-  /** Counts starts and stops, so that what a start waited for is known to be out of date. */
+  /** Counts starts and stops, so that a start notices if it was overtaken by another start or a stop. */
   #turn = 0;
   readonly #calls = new Set<Call>();
-  /** Those of the calls that wait for the daemon, and those who wait for it in `start`. */
+  /** Calls that wait for the daemon, and callers of `start` that wait for it. */
   readonly #waiting = new Set<Call>();
   readonly #arrivals: { resolve(): void; reject(error: unknown): void }[] = [];
 
@@ -66,25 +66,25 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     return this.#state;
   }
 
-  /** Of the process that runs now. */
+  /** The id of the running process. */
   get pid(): number | undefined {
     return this.#link?.child.pid;
   }
 
-  /** Each change of state. Subscribe to the daemon's events at each `running`, as a new process knows nothing
-   * of what the one before it was asked. */
+  /** Fires at each change of state. Subscribe to the daemon's events at each `running`, because subscriptions end with
+   * the process. */
   get onState(): Event<StateChange> {
     return this.#states.event;
   }
 
-  /** What went wrong without being the matter of one call: bytes that are no message, errors without an id,
-   * handlers that failed. */
+  /** Fires for problems that do not belong to one call: bytes that are not a message, errors without an id, handlers
+   * that failed. */
   get onProblem(): Event<Error> {
     return this.#problems.event;
   }
 
-  /** Starts it: resolves when it has answered for the first time. If that fails, it is not tried again; only
-   * a daemon that has run is. */
+  /** Starts the daemon, and resolves after its first answer. A failed first start is not repeated; only a daemon that
+   * was running is restarted. */
   async start(): Promise<void> {
     switch (this.#state) {
       case 'running':
@@ -101,8 +101,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     }
   }
 
-  /** Calls a method. Before the daemon runs, and while it is started again, the call waits, as long as its
-   * timeout allows. */
+  /** Calls a method. While the daemon starts or restarts, the call waits, at most as long as its timeout. */
   request<K extends MethodName<ProfileMethods[P] & More>>(
     method: K,
     ...rest: Rest<Params<ProfileMethods[P] & More, K>, [options?: CallOptions]>
@@ -111,7 +110,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     return this.call(method, params, options) as Promise<Result<ProfileMethods[P] & More, K>>;
   }
 
-  /** Calls a method of which no types are known. */
+  /** Calls a method without types. */
   async call(method: string, params?: unknown, options: CallOptions = {}): Promise<unknown> {
     options.signal?.throwIfAborted();
     const timeout = atLeast(0, 'timeout', options.timeout ?? this.#settings.timeout);
@@ -129,7 +128,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     return call.result;
   }
 
-  /** Sends a notification: resolves when it is written. It does not wait for a daemon that is not running. */
+  /** Sends a notification, and resolves when it is written. Fails if the daemon is not running. */
   async notify<K extends MethodName<ProfileMethods[P] & More>>(
     method: K,
     ...rest: Rest<Params<ProfileMethods[P] & More, K>, []>
@@ -141,25 +140,25 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     await this.#link.notify(method, rest[0]);
   }
 
-  /** Serves a method to the daemon. What the handler throws is answered as an internal error and told to
-   * `onProblem`; a `ResponseError` is answered as it is. */
+  /** Serves a method to the daemon. A `ResponseError` that the handler throws is sent as it is. Any other error goes to
+   * `onProblem`, and the daemon gets an internal error. */
   onRequest(method: string, handler: RequestHandler): Disposable {
     return this.#handlers.serve(method, handler);
   }
 
-  /** Takes notifications of the daemon. */
+  /** Handles notifications from the daemon. */
   onNotification(method: string, handler: NotificationHandler): Disposable {
     return this.#handlers.listen(method, handler);
   }
 
-  /** Takes events of a topic, which come after `events.subscribe`. */
+  /** Handles events of a topic. The daemon sends them after `events.subscribe`. */
   onEvent<T extends Topic>(topic: T, handler: (event: DaemonEvent<T>) => void): Disposable {
     const isOfTopic = (params: unknown): params is DaemonEvent<T> => (params as DaemonEvent | null)?.topic === topic;
     return this.#handlers.listen('event', (params) => (isOfTopic(params) ? handler(params) : undefined));
   }
 
-  /** Stops it for certain: asks it to shut down, closes its stdin, then SIGTERM, then SIGKILL, each after a
-   * time. Resolves when the process is gone, with how it ended. Calls that are not answered by then fail. */
+  /** Stops the daemon: sends `shutdown`, closes its stdin, then sends SIGTERM, then SIGKILL, each after the time
+   * `grace`. Resolves with the exit of the process. Calls that are still pending then fail. */
   stop(): Promise<Exit | undefined> {
     if (this.#state === 'stopped') return this.#child.then((child) => child?.ended);
     if (this.#stop !== undefined) return this.#stop;
@@ -167,7 +166,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     this.#turn += 1;
     this.#cancelRestart();
     this.#failWaiting(new DaemonError('stopped', 'the daemon was stopped'));
-    // Before anybody hears of it, who may call this too.
+    // Set `#stop` before the state changes, because a listener may call `stop` too.
     const stop = this.#end(running);
     this.#stop = stop;
     this.#become('stopping');
@@ -175,7 +174,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
   }
 
   async #end(running: Link | undefined): Promise<Exit | undefined> {
-    // One that is being started is there in a moment.
+    // If the process is being started, wait until it exists.
     const child = await this.#child;
     if (running !== undefined) await this.#askToEnd(running);
     const exit = await child?.end(this.#settings.grace);
@@ -186,18 +185,18 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     return exit;
   }
 
-  /** Sends `shutdown`, and waits for the answer or the end. */
+  /** Sends `shutdown`, and waits for the answer or the exit. */
   async #askToEnd(link: Link): Promise<void> {
     const { grace, clock } = this.#settings;
     const call = new Call('shutdown', undefined, { timeout: grace }, clock, () => undefined);
     call.send(link);
-    // A daemon that does not know the method, or does not answer, is ended by what comes next.
+    // If the daemon does not know the method or does not answer, the next step stops it.
     await Promise.race([call.result.catch(() => undefined), link.child.ended]);
     call.fail(undefined);
   }
 
-  /** Starts a process, and waits until it answers. Unless it was stopped meanwhile, `onFailure` is called if
-   * that fails. */
+  /** Starts a process, and waits for its first answer. Calls `onFailure` if that fails, unless the daemon was stopped
+   * meanwhile. */
   async #launch(onFailure: (error: Error) => void): Promise<void> {
     const turn = ++this.#turn;
     const checkTurn = (): void => {
@@ -218,14 +217,14 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     }
   }
 
-  /** Makes a connection to a process, and ends the process if it does not answer. */
+  /** Connects to a process, and stops the process if it does not answer. */
   async #connect(child: Child): Promise<Link> {
     const { grace } = this.#settings;
     const link: Link = new Link(child, this.#settings, {
       serve: (method, params, token) => this.#handlers.answer(method, params, token),
       notice: (method, params) => this.#handlers.tell(method, params),
       problem: (error) => this.#problems.fire(error),
-      // A process that cannot be talked to is of no use.
+      // A process without a connection is useless.
       broken: () => void child.end(grace),
     });
     this.#link = link;
@@ -250,7 +249,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     for (const { resolve } of this.#arrivals.splice(0)) resolve();
   }
 
-  /** Any answer shows that it is there, also one that says that it knows no such method. */
+  /** Waits for the first answer. Any answer will do, even the error `Method not found`. */
   async #probe(link: Link): Promise<void> {
     const { startTimeout, clock } = this.#settings;
     const call = new Call('version', undefined, { timeout: startTimeout }, clock, (ended) => this.#calls.delete(ended));
@@ -263,7 +262,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     }
   }
 
-  /** A process has ended, and all that it wrote was read. */
+  /** Handles the exit of a process, after all its output was read. */
   async #ended(link: Link, exit: Exit): Promise<void> {
     await link.drained();
     const code = this.#state === 'stopping' ? 'stopped' : 'died';
@@ -277,12 +276,12 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     this.#restart(error);
   }
 
-  /** Starts it again after a time, unless it has died too often. */
+  /** Restarts the daemon after a delay, unless it has crashed too often. */
   #restart(error: Error): void {
     const { giveUpAfter, backoff, random, clock } = this.#settings;
     this.#deaths += 1;
     if (this.#deaths > giveUpAfter) {
-      const message = `the daemon died ${this.#deaths} times in a row; at last: ${error.message}`;
+      const message = `the daemon died ${this.#deaths} times in a row; last error: ${error.message}`;
       this.#fail(new DaemonError('gave-up', message, { cause: error }));
       return;
     }
@@ -295,7 +294,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
 
   #fail(error: Error): void {
     this.#error = error;
-    // What is waited for from now on, by who listens and starts it anew, is waited for in vain no more.
+    // Fail the waiting calls first: a listener of the state may start the daemon again, and its new calls must wait.
     this.#failWaiting(error);
     this.#become('failed', { error });
   }
@@ -311,7 +310,7 @@ export class Daemon<P extends Profile = Profile, More = unknown> {
     if (this.#state === 'stopping') throw new DaemonError('stopped', 'the daemon is being stopped');
   }
 
-  /** A callback that fails must not end the reading of stderr. */
+  /** A callback that fails must not stop the reading of stderr. */
   #log(line: string): void {
     try {
       this.#settings.onLog(line);

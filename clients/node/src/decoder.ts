@@ -1,8 +1,8 @@
-// Cuts messages out of a stream of frames: 4 bytes of length, big-endian, the JSON text, a newline.
+// Decodes a stream of frames: 4 bytes of length, big-endian, the JSON text, a newline.
 //
-// JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte inside
-// a payload shows at once that the payload is none, and once the place in the stream is lost, each zero
-// byte is tried as the beginning of a frame until one proves right.
+// JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte inside a payload
+// shows immediately that the payload is invalid. After a fault, each zero byte is tried as the beginning of a frame
+// until a frame is valid.
 
 import { Bytes } from './bytes';
 import { FramingError, type FaultKind } from './errors';
@@ -14,57 +14,55 @@ const NEWLINE = 0x0a;
 const LEADING_ZERO_BELOW = 1 << 24;
 const LARGEST_LENGTH = 0xffff_ffff;
 
-/** The longest message that is taken unless another limit is given: the last at which every length
- * begins with a zero byte, so that the next frame is found again whatever comes. */
+/** Default limit of a message in bytes: the largest limit at which every length begins with a zero byte, so that the
+ * next frame is found after any garbage. */
 export const DEFAULT_LIMIT = LEADING_ZERO_BELOW - 1;
 
-/** What came out of the stream. */
+/** A decoded message, or a fault. */
 export type Decoded = { readonly message: unknown } | { readonly fault: FramingError };
 
 type State =
   /** At the beginning of a frame. */
   | { readonly at: 'frame' }
-  /** At a place that may be the beginning of a frame. A fault was told, so nothing more is said until a
-   * frame proves right, or until `certainIn` bytes have gone by: there a payload of `refused` bytes,
-   * which was refused, begins. */
+  /** At a position that may be the beginning of a frame. The fault was reported, so nothing more is reported until a
+   * frame is valid, or until `certainIn` bytes are consumed: there begins a refused payload of `refused` bytes. */
   | { readonly at: 'lost'; readonly certainIn: number; readonly refused: number }
-  /** In a payload that was refused. A zero byte in it is certainly the next frame. */
+  /** In a refused payload. A zero byte in it certainly begins the next frame. */
   | { readonly at: 'refused'; readonly left: number };
 
 const IN_STEP: State = { at: 'frame' };
 const LOST: State = { at: 'lost', certainIn: Infinity, refused: 0 };
 
-/** A decoder. It keeps the bytes of one frame that has not arrived as a whole, and no more; nothing is
- * allocated on the word of a length. */
+/** A decoder. It keeps only the bytes of one incomplete frame, and never allocates memory for an announced length. */
 export class LengthPrefixedDecoder {
   readonly #limit: number;
   readonly #bytes = new Bytes();
   #state = IN_STEP;
-  /** How many of the bytes at hand were searched for a zero byte. */
+  /** Number of buffered bytes that were searched for a zero byte. */
   #searched = 0;
-  /** The last frame was whole but held no JSON. Its length may be wrong, and then what is left of it
-   * stands before the next frame, and belongs to the same fault. */
+  /** True if the last frame was complete, but its payload was not JSON. Its length may be wrong: then the rest of its
+   * payload precedes the next frame, and belongs to the same fault. */
   #isAfterBadBody = false;
-  /** The places inside the prefix at the front, as bits, at which no frame begins for certain. */
+  /** Bit set of the positions inside the current prefix at which no frame can begin. */
   #noFrameAt = 0;
 
   constructor(limit: number = DEFAULT_LIMIT) {
     this.#limit = checkLimit('the limit', limit);
   }
 
-  /** Takes bytes, in pieces of any size, and gives what has become whole. The piece must not be changed
-   * afterwards. */
+  /** Takes a piece of the stream, of any size, and yields the decoded messages and faults. The piece must not be
+   * changed afterwards. */
   *feed(piece: Buffer): Generator<Decoded, void, undefined> {
     this.#bytes.append(piece);
     yield* this.#decode(false);
   }
 
-  /** Tells what the end of the stream cuts short. */
+  /** Yields the faults of a stream that has ended. */
   *finish(): Generator<Decoded, void, undefined> {
     yield* this.#decode(true);
   }
 
-  /** How many bytes are kept. */
+  /** Number of buffered bytes. */
   get kept(): number {
     return this.#bytes.length;
   }
@@ -77,7 +75,7 @@ export class LengthPrefixedDecoder {
     }
   }
 
-  /** Takes one step: what came out of it, if anything did. */
+  /** Takes one step, and returns its message or fault, if any. */
   #step(isEnd: boolean): Decoded | 'wait' | undefined {
     const bytes = this.#bytes;
     if (this.#state.at === 'refused') return this.#skip(this.#state.left);
@@ -94,14 +92,14 @@ export class LengthPrefixedDecoder {
     if (bytes.indexOf(0, from, PREFIX + length) >= 0) return this.#lose('zero-byte');
     if (isEnd) return this.#lose('cut-short');
     this.#searched = Math.min(bytes.length, PREFIX + length);
-    // A place that was only tried must not make a frame wait for bytes that never come.
+    // A tried position must not make a real frame wait for bytes that never come.
     const start = this.#state.at === 'lost' ? this.#frameInPrefix() : -1;
     if (start < 0) return 'wait';
     this.#moveTo(start);
     return undefined;
   }
 
-  /** The frame at the front has arrived as a whole. */
+  /** Handles a complete frame. */
   #frame(length: number): Decoded | undefined {
     const end = PREFIX + length;
     if (this.#bytes.at(end) !== NEWLINE) return this.#lose('no-newline');
@@ -118,7 +116,7 @@ export class LengthPrefixedDecoder {
     return { fault: new FramingError('not-json') };
   }
 
-  /** What stands at the front is no frame: on to the next place where one may begin. */
+  /** The buffer does not begin with a frame: moves to the next position where one may begin. */
   #lose(kind: FaultKind): Decoded | undefined {
     const isToldAlready = this.#state.at === 'lost';
     if (!isToldAlready) this.#state = LOST;
@@ -126,8 +124,8 @@ export class LengthPrefixedDecoder {
     return isToldAlready ? undefined : { fault: new FramingError(kind) };
   }
 
-  /** The frame at the front is too long. Its prefix may be stray bytes that have the beginning of a true
-   * one among them, so its other bytes are tried before its payload is skipped. */
+  /** The current frame is too long. Its prefix may be stray bytes that contain the beginning of a real prefix, so the
+   * other bytes of the prefix are tried before the payload is skipped. */
   #refuse(length: number): Decoded {
     this.#state = { at: 'lost', certainIn: PREFIX, refused: length + TERMINATOR };
     this.#moveOn();
@@ -143,13 +141,13 @@ export class LengthPrefixedDecoder {
     return undefined;
   }
 
-  /** Leaves the front for the next place where a frame may begin. */
+  /** Moves to the next position where a frame may begin. */
   #moveOn(): void {
     const next = this.#bytes.indexOf(0, 1, this.#bytes.length);
     this.#moveTo(next < 0 ? this.#bytes.length : next);
   }
 
-  /** Leaves the front for a place further on, or for the certain one if that comes before. */
+  /** Moves to a position, or to the beginning of the refused payload if that comes first. */
   #moveTo(next: number): void {
     if (this.#state.at !== 'lost') return this.#drop(next);
     const { certainIn, refused } = this.#state;
@@ -161,8 +159,8 @@ export class LengthPrefixedDecoder {
     this.#drop(certainIn);
   }
 
-  /** The place of a whole frame that begins inside the prefix at the front. If there is one, the prefix is
-   * none: stray bytes have eaten into that of the frame. */
+  /** The position of a complete frame that begins inside the current prefix, or -1. If there is such a frame, the first
+   * bytes of the prefix are stray bytes. */
   #frameInPrefix(): number {
     const bytes = this.#bytes;
     for (let start = 1; start < PREFIX; start++) {
@@ -172,7 +170,7 @@ export class LengthPrefixedDecoder {
       const isLength = length > 0 && length <= this.#limit;
       if (isLength && bytes.length <= end) continue;
       if (isLength && bytes.at(end) === NEWLINE && bytes.parse(start + PREFIX, end) !== undefined) return start;
-      // It is not looked at again, however long the frame at the front takes.
+      // This position is not checked again while the current frame is incomplete.
       this.#noFrameAt |= 1 << start;
     }
     return -1;
@@ -185,7 +183,7 @@ export class LengthPrefixedDecoder {
   }
 }
 
-/** A limit that 4 bytes of length can reach. */
+/** Checks that 4 bytes of length can reach a limit. */
 export function checkLimit(name: string, limit: number): number {
   const isLength = Number.isInteger(limit) && limit >= 1 && limit <= LARGEST_LENGTH;
   if (!isLength) throw new RangeError(`${name} must be a whole number from 1 to ${LARGEST_LENGTH}, not ${limit}`);

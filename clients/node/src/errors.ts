@@ -1,6 +1,6 @@
-// What can go wrong, apart from the errors that the daemon answers with: those are `ResponseError`s.
+// Errors of the framing and of the daemon. An error that the daemon returns is a `ResponseError`.
 
-/** Why bytes are no frame. */
+/** The reason why bytes are not a frame. */
 export type FaultKind =
   | 'no-prefix'
   | 'zero-length'
@@ -15,12 +15,12 @@ const FAULTS: Record<FaultKind, string> = {
   'zero-length': 'a length is 0',
   oversize: 'a message is longer than the limit',
   'zero-byte': 'there is a zero byte inside a message',
-  'no-newline': 'there is no newline behind a message',
+  'no-newline': 'there is no newline after a message',
   'not-json': 'a message is not JSON in UTF-8',
   'cut-short': 'the stream ends inside a message',
 };
 
-/** Bytes that are no frame. They are skipped, and the next frame is read. */
+/** Bytes that are not a frame. They are skipped, and the next frame is read. */
 export class FramingError extends Error {
   override readonly name = 'FramingError';
 
@@ -29,22 +29,22 @@ export class FramingError extends Error {
   }
 }
 
-/** What is wrong with the daemon, or with a call to it. */
+/** The kind of a failure of the daemon, or of a call to it. */
 export type DaemonErrorCode =
   /** The program could not be started. */
   | 'not-started'
-  /** It ended, or was ended, and a call was under way. */
+  /** The daemon exited or was killed while a call was pending, or it is not running. */
   | 'died'
-  /** It has died so often that it is not started again. */
+  /** The daemon has crashed too often, and is not started again. */
   | 'gave-up'
-  /** It was stopped, or was never started. */
+  /** The daemon was stopped, or was never started. */
   | 'stopped'
   /** No answer came in time. */
   | 'timeout'
-  /** Too many calls wait for the daemon to be back. */
+  /** Too many calls wait for the daemon to start. */
   | 'overloaded';
 
-/** A daemon that does not work, or a call that it cannot answer. */
+/** A failure of the daemon, or of a call to it. */
 export class DaemonError extends Error {
   override readonly name = 'DaemonError';
 
@@ -56,8 +56,8 @@ export class DaemonError extends Error {
     super(message, options);
   }
 
-  /** Whether the same call may work later. It may have been carried out: think of that before it is made
-   * again. */
+  /** True if the same call may succeed later. The daemon may already have carried out the call, so decide whether it
+   * may be repeated. */
   get isRecoverable(): boolean {
     return this.code === 'died' || this.code === 'timeout' || this.code === 'overloaded';
   }

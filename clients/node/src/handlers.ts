@@ -1,4 +1,4 @@
-// What this end serves to the daemon, and listens to. It outlives the daemon's processes.
+// Handlers for requests and notifications from the daemon. They stay when the daemon restarts.
 
 import { Disposable, ErrorCodes, ResponseError, type CancellationToken } from 'vscode-jsonrpc/node';
 
@@ -8,7 +8,7 @@ export type RequestHandler = (params: unknown, token: CancellationToken) => unkn
 export type NotificationHandler = (params: unknown) => void | Promise<void>;
 
 export class Handlers {
-  // Each registration is one by itself, also of a function that is registered elsewhere, or was.
+  // Each registration has its own entry, even if the same function is registered more than once.
   readonly #requests = new Map<string, { readonly handler: RequestHandler }>();
   readonly #notifications = new Map<string, Set<{ readonly handler: NotificationHandler }>>();
   readonly #problem: (error: Error) => void;
@@ -36,7 +36,7 @@ export class Handlers {
     });
   }
 
-  /** Answers a request. What failed is for this end to know; the other is told that it failed. */
+  /** Answers a request. If the handler fails, the daemon gets only an internal error, without the cause. */
   async answer(method: string, params: unknown, token: CancellationToken): Promise<unknown> {
     const entry = this.#requests.get(method);
     if (entry === undefined) return new ResponseError(ErrorCodes.MethodNotFound, `Method not found: ${method}`);

@@ -11,6 +11,6 @@ export { LengthPrefixedMessageReader, type LengthPrefixedOptions } from './reade
 export { LengthPrefixedMessageWriter } from './writer';
 export type { AgentMethods, DesktopMethods, EditorMethods, NoParams } from './methods';
 export type { DaemonEvent, EventData, Framing, LogRecord, Profile, ProfileMethods, Stats, Topic } from './types';
-// What users need of vscode-jsonrpc to use the above.
+// The parts of vscode-jsonrpc that this API uses.
 export { CancellationTokenSource, ResponseError } from 'vscode-jsonrpc/node';
 export type { CancellationToken, Disposable, Event } from 'vscode-jsonrpc/node';

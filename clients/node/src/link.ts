@@ -17,30 +17,30 @@ import type { Settings } from './options';
 import { LengthPrefixedMessageReader } from './reader';
 import { checkLength, LengthPrefixedMessageWriter } from './writer';
 
-/** What the other end asks and tells, and what goes wrong with it. */
+/** Callbacks for requests, notifications and problems of the daemon. */
 export interface Hooks {
   serve(method: string, params: unknown, token: CancellationToken): unknown;
   notice(method: string, params: unknown): void;
-  /** Something that is worth a line in a log. */
+  /** A problem for the log. */
   problem(error: Error): void;
   /** Nothing can be read or written any more. */
   broken(): void;
 }
 
-/** After how many turns of the event loop without a message there is none left. */
+/** Number of turns of the event loop without a message, after which no message is left. */
 const IDLE_TURNS = 10;
-/** How many messages may wait to be handled before no more are read. vscode-jsonrpc handles one in a turn of the
- * event loop, whatever has arrived meanwhile, and keeps the others. */
+/** Number of waiting messages at which reading stops. vscode-jsonrpc handles one message in each turn of the event
+ * loop, and queues the others without a limit. */
 const MOST_WAITING = 1_000;
 
-/** How messages are framed, and how long they may be. */
+/** The framing of messages, and the limits of their size. */
 export type Wire = Pick<Settings, 'framing' | 'maxMessageBytes' | 'maxAnswerBytes'>;
 
 export class Link {
   readonly child: Child;
   readonly #connection: MessageConnection;
   #handled = 0;
-  /** How many have arrived and are not handled. */
+  /** Number of messages that have arrived and are not handled. */
   #arrived = 0;
   #isPaused = false;
 
@@ -56,7 +56,7 @@ export class Link {
         cancellationStrategy: {
           receiver: { createCancellationTokenSource: () => new CancellationTokenSource() },
           sender: {
-            // Async, so that a connection which is closed makes a promise that fails, and nothing is thrown.
+            // Async, so that a closed connection rejects the promise and does not throw.
             sendCancellation: async (connection, id) => connection.sendNotification('$/cancelRequest', { id }),
             cleanup: () => undefined,
           },
@@ -77,14 +77,14 @@ export class Link {
     this.#connection.listen();
   }
 
-  /** Sends a request. If the connection breaks, the promise may stay open: the end of the process is what
-   * tells, with its status and its last words. */
+  /** Sends a request. If the connection breaks, the promise may stay pending: the exit of the process then fails the
+   * call, with the exit status and the last lines of stderr. */
   request(method: string, params: unknown, token: CancellationToken): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let isUnsent = false;
       const held = new Held(params, (error) => {
         isUnsent = true;
-        // It is the message that cannot be written, and not the pipe that is broken.
+        // The pipe works, so the message itself cannot be written.
         if (this.child.stdin.writable) reject(error);
       });
       const fail = (error: unknown): void => {
@@ -93,7 +93,7 @@ export class Link {
       try {
         this.#connection.sendRequest(method, ParameterStructures.byName, held, token).then(resolve, fail);
       } catch {
-        // It is closed, and so the process ends.
+        // The connection is closed, so the process exits, and its exit fails the call.
       }
     });
   }
@@ -102,8 +102,8 @@ export class Link {
     await this.#connection.sendNotification(method, ParameterStructures.byName, new Held(params, () => undefined));
   }
 
-  /** Waits until all messages that have arrived are handled. vscode-jsonrpc takes a turn of the event loop to
-   * decode one, and another to hand it on, so after some without any there is none left. */
+  /** Waits until all messages that have arrived are handled. vscode-jsonrpc takes one turn of the event loop to decode
+   * a message, and another to pass it on, so after some turns without a message none is left. */
   async drained(): Promise<void> {
     for (let handled = this.#handled, turns = 0; turns < IDLE_TURNS; turns++) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -115,7 +115,7 @@ export class Link {
     this.#connection.dispose();
   }
 
-  /** A reader that does not read on while too many messages wait, so that the daemon waits too. */
+  /** A reader that stops reading while too many messages wait, so that the daemon waits too. */
   #paced(reader: MessageReader): MessageReader {
     const { onError, onClose, onPartialMessage } = reader;
     const listen: MessageReader['listen'] = (callback) =>
@@ -131,15 +131,15 @@ export class Link {
     this.#isPaused = true;
     this.child.stdout.pause();
     await this.drained();
-    // Some are never handed on, such as the first of two answers with one id.
+    // vscode-jsonrpc never passes on some messages, such as the first of two answers with the same id.
     this.#arrived = 0;
     this.#isPaused = false;
     this.child.stdout.resume();
   }
 }
 
-/** Params on their way. vscode-jsonrpc wraps arrays and drops empty ones, but leaves objects alone; and an
- * object is also known again when its message could not be written. */
+/** Wraps the params of a message. vscode-jsonrpc wraps arrays and drops empty ones, but it does not change objects. The
+ * object also identifies the call if its message could not be written. */
 class Held {
   constructor(
     readonly params: unknown,
@@ -148,13 +148,13 @@ class Held {
 
   toJSON(key: string): unknown {
     const { params } = this;
-    // Of what is returned here, this is not asked again.
+    // `JSON.stringify` does not call `toJSON` on the returned value, so call it here.
     const { toJSON } = (params ?? {}) as { toJSON?: unknown };
     return typeof toJSON === 'function' ? toJSON.call(params, key) : params;
   }
 }
 
-/** A writer that tells the params of a message that they were not written. */
+/** A writer that calls `fault` on the params of a message that could not be written. */
 class TellingWriter implements MessageWriter {
   readonly #inner: MessageWriter;
 
@@ -203,7 +203,7 @@ function streams(child: Child, { framing, maxMessageBytes, maxAnswerBytes }: Wir
     },
   };
   const reader = new StreamMessageReader(child.stdout);
-  // Its timer would go on for ever if the daemon died inside a message.
+  // Otherwise its timer would run for ever if the daemon died inside a message.
   reader.partialMessageTimeout = 0;
   return [reader, new StreamMessageWriter(child.stdin, { contentTypeEncoder })];
 }

@@ -1,4 +1,4 @@
-// How a daemon is started and kept.
+// Options of the daemon, and their defaults.
 
 import type { Command } from './child';
 import { checkLimit, DEFAULT_LIMIT } from './decoder';
@@ -6,49 +6,46 @@ import { DEFAULT_BACKOFF, SYSTEM_CLOCK, type Backoff, type Clock } from './time'
 import type { Framing, Profile } from './types';
 
 export interface DaemonOptions<P extends Profile = Profile> {
-  /** What the daemon is started for. */
+  /** The profile of the daemon. */
   readonly profile: P;
-  /** How messages are framed: as the profile has it, and for an agent `length`. */
+  /** The framing of messages. Default: the framing of the profile, and `length` for `agent`. */
   readonly framing?: Framing;
-  /** The program; `duet-rpc` on the path if nothing is said. */
+  /** The program to start. Default: `duet-rpc` on the path. */
   readonly program?: string;
-  /** Further arguments. */
+  /** Additional arguments. */
   readonly args?: readonly string[];
-  /** All arguments, for a program that takes others than `duet-rpc`. It must speak as `profile` and `framing`
-   * say. */
+  /** All arguments, for your own program. The program must use the framing and the rules of `profile` and `framing`. */
   readonly argv?: readonly string[];
   readonly cwd?: string | URL;
   readonly env?: NodeJS.ProcessEnv;
-  /** Is called with each line that the daemon writes to stderr. */
+  /** Called with each line that the daemon writes to stderr. */
   readonly onLog?: (line: string) => void;
-  /** The longest message that the daemon accepts, in bytes. A longer one is not sent: its call fails. */
+  /** Maximum size of a message to the daemon, in bytes. A longer message is not sent, and its call fails. */
   readonly maxMessageBytes?: number;
-  /** The longest message that is taken from the daemon, in bytes, with the framing `length`; 16,777,215 if nothing
-   * is said. */
+  /** Maximum size of a message from the daemon, in bytes, with the framing `length`. Default: 16,777,215. */
   readonly maxAnswerBytes?: number;
-  /** How many milliseconds a call may take; 30,000 if nothing is said, 0 for ever. */
+  /** Maximum time of a call, in milliseconds; 0 means no limit. Default: 30,000. */
   readonly timeout?: number;
-  /** How many milliseconds the daemon may take until it answers for the first time; 10,000 if nothing is
-   * said. */
+  /** Maximum time from the start to the first answer, in milliseconds. Default: 10,000. */
   readonly startTimeout?: number;
-  /** How many milliseconds each step of ending it may take: the answer to `shutdown`, the end after stdin was
-   * closed, the end after SIGTERM; 2,500 if nothing is said. */
+  /** Maximum time of each step of stopping, in milliseconds: the answer to `shutdown`, the exit after stdin was closed,
+   * the exit after SIGTERM. Default: 2,500. */
   readonly grace?: number;
-  /** How long to wait before it is started again. */
+  /** The delay before a restart. */
   readonly backoff?: Partial<Backoff>;
-  /** How many deaths in a row are followed by a new start; 5 if nothing is said, 0 for none. */
+  /** Maximum number of restarts after crashes in a row; 0 means no restart. Default: 5. */
   readonly giveUpAfter?: number;
-  /** After a life of so many milliseconds, deaths are counted afresh; 60,000 if nothing is said. */
+  /** Running time in milliseconds after which the count of crashes starts again. Default: 60,000. */
   readonly stableAfter?: number;
-  /** How many calls may wait for a daemon that is being started; 1,000 if nothing is said. */
+  /** Maximum number of calls that wait for the daemon to start. Default: 1,000. */
   readonly maxWaiting?: number;
-  /** Time, for tests. */
+  /** The clock, for tests. */
   readonly clock?: Clock;
-  /** A random number from 0 to below 1, for tests. */
+  /** Returns a random number from 0 to below 1, for tests. */
   readonly random?: () => number;
 }
 
-/** Options with nothing left open. */
+/** Options with all defaults filled in. */
 export interface Settings {
   readonly command: Command;
   readonly framing: Framing;
@@ -76,7 +73,7 @@ export function settle(options: DaemonOptions): Settings {
   const framing = options.framing ?? FRAMINGS[profile];
   if (framing !== 'lsp' && framing !== 'length') throw new TypeError(`there is no framing ${String(framing)}`);
   if (options.argv !== undefined && options.args !== undefined) {
-    throw new TypeError('args are further ones, and argv are all: give one of them');
+    throw new TypeError('give either args (additional arguments) or argv (all arguments), not both');
   }
   const limit = options.maxMessageBytes;
   const words = ['rpc', '--profile', profile, '--framing', framing];
@@ -113,7 +110,7 @@ function backoffOf(given: Partial<Backoff>): Backoff {
   return backoff;
 }
 
-/** A number that makes sense. NaN is none. */
+/** Checks that a value is a number and at least `least`. NaN fails. */
 export function atLeast(least: number, name: string, value: number): number {
   const isNumber = typeof value === 'number' && value >= least;
   if (!isNumber) throw new RangeError(`${name} is ${least} at least, not ${value}`);

@@ -5,12 +5,12 @@ import { AbstractMessageReader, Disposable, type DataCallback, type Message } fr
 import { LengthPrefixedDecoder, type Decoded } from './decoder';
 
 export interface LengthPrefixedOptions {
-  /** The longest message, in bytes. */
+  /** Maximum size of a message, in bytes. */
   readonly limit?: number;
 }
 
-/** Reads messages with 4 bytes of length before them and a newline behind. Bytes that are no frame are told
- * through `onError`, once for a run of them, and the next frame is read. */
+/** Reads messages with 4 bytes of length before and a newline after each. `onError` reports bytes that are not a frame,
+ * once for each run of them, and the next frame is read. */
 export class LengthPrefixedMessageReader extends AbstractMessageReader {
   readonly #stream: Readable;
   readonly #decoder: LengthPrefixedDecoder;
@@ -23,7 +23,7 @@ export class LengthPrefixedMessageReader extends AbstractMessageReader {
   }
 
   listen(callback: DataCallback): Disposable {
-    if (this.#stop !== undefined) throw new Error('it listens already');
+    if (this.#stop !== undefined) throw new Error('the reader is already listening');
     const stream = this.#stream;
     const listeners = {
       data: (piece: Buffer | string) => {
@@ -52,7 +52,7 @@ export class LengthPrefixedMessageReader extends AbstractMessageReader {
         this.fireError(decoded.fault);
         continue;
       }
-      // One message that the connection cannot take must not cost the ones behind it.
+      // If the connection fails on one message, the next messages are still read.
       try {
         callback(decoded.message as Message);
       } catch (error) {

@@ -1,14 +1,14 @@
-// Time and chance, so that a test can say what they are.
+// The clock, and the delay before a restart. Tests replace the clock and the random numbers.
 
 /** A clock with timers. */
 export interface Clock {
-  /** In milliseconds, from any beginning. */
+  /** The time in milliseconds since an arbitrary start. */
   now(): number;
-  /** Calls once after so many milliseconds; what is returned takes that back. */
+  /** Calls `call` once after this many milliseconds; the returned function cancels that. */
   after(milliseconds: number, call: () => void): () => void;
 }
 
-/** The longest time that a timer of Node takes; a longer one would fire at once. */
+/** Maximum time of a timer in Node. A longer timer would fire immediately. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const SYSTEM_CLOCK: Clock = {
@@ -19,23 +19,21 @@ export const SYSTEM_CLOCK: Clock = {
   },
 };
 
-/** How long to wait before the daemon is started again. */
+/** The delay before a restart. */
 export interface Backoff {
-  /** The time after the first death, in milliseconds; 100 if nothing is said. */
+  /** Delay after the first crash, in milliseconds. Default: 100. */
   readonly first: number;
-  /** By how much it grows with each further one in a row; 2 if nothing is said. */
+  /** Factor by which the delay grows with each further crash in a row. Default: 2. */
   readonly factor: number;
-  /** The most that it grows to, in milliseconds; 30,000 if nothing is said. */
+  /** Maximum delay, in milliseconds. Default: 30,000. */
   readonly most: number;
-  /** Which part of the time is random, from 0 to 1; 0.5 if nothing is said, so that many programs do not
-   * come back all at once. */
+  /** Random part of the delay, from 0 to 1, so that many programs do not restart at the same time. Default: 0.5. */
   readonly jitter: number;
 }
 
 export const DEFAULT_BACKOFF: Backoff = { first: 100, factor: 2, most: 30_000, jitter: 0.5 };
 
-/** The time to wait after so many deaths in a row. A random number of 0 gives all of it, larger ones below
- * 1 less. */
+/** The delay after this many crashes in a row. The random number shortens it: 0 gives the whole delay. */
 export function delayAfter(deaths: number, backoff: Backoff, random: number): number {
   const grown = Math.min(backoff.most, backoff.first * backoff.factor ** (deaths - 1));
   return grown * (1 - backoff.jitter * random);

@@ -1,11 +1,11 @@
-// The types of what is called, and of what comes by itself.
+// Types of methods, params, results and events.
 
 import type { AgentMethods, DesktopMethods, EditorMethods } from './methods';
 
-/** What the daemon is started for. */
+/** The kind of client that the daemon serves. */
 export type Profile = 'editor' | 'desktop' | 'agent';
 
-/** How messages are cut out of the stream: `Content-Length` headers, or 4 bytes of length. */
+/** The framing of messages: `Content-Length` headers, or 4 bytes of length. */
 export type Framing = 'lsp' | 'length';
 
 /** The methods of each profile. */
@@ -15,13 +15,13 @@ export interface ProfileMethods {
   readonly agent: AgentMethods;
 }
 
-/** The names of methods. `shutdown` is left to `stop`, or the daemon would be started again. */
+/** The names of methods, without `shutdown`: only `stop` sends it, because the daemon would be restarted otherwise. */
 export type MethodName<M> = Exclude<keyof M & string, 'shutdown'>;
 
 export type Params<M, K extends keyof M> = M[K] extends { readonly params: infer P } ? P : never;
 export type Result<M, K extends keyof M> = M[K] extends { readonly result: infer R } ? R : never;
 
-/** The arguments behind the name of a method: params can be left out if the method can do without. */
+/** The arguments after the name of a method. Params can be omitted if the method does not require them. */
 export type Rest<P, Options extends unknown[]> = undefined extends P
   ? [params?: P, ...Options]
   : [params: P, ...Options];
@@ -31,15 +31,15 @@ export interface LogRecord {
   readonly timestamp: string;
   readonly severity: 'debug' | 'info' | 'warn' | 'error';
   readonly message: string;
-  /** The method that it is about. */
+  /** The method of the message that the record is about. */
   readonly method?: string;
-  /** The id of the request that it is about. */
+  /** The id of the request that the record is about. */
   readonly id?: string | number | null;
   /** Further values that belong to the message. */
   readonly [name: string]: unknown;
 }
 
-/** Figures of the connection since it began. */
+/** Counters of the connection since its start. */
 export interface Stats {
   readonly messages: number;
   readonly faults: number;
@@ -48,7 +48,7 @@ export interface Stats {
   readonly bytesSent: number;
 }
 
-/** What the data of an event is, by its topic. */
+/** The type of an event's `data`, by topic. */
 export interface EventData {
   readonly log: LogRecord;
   readonly stats: Stats;
@@ -56,12 +56,12 @@ export interface EventData {
 
 export type Topic = keyof EventData;
 
-/** An event, as it comes after `events.subscribe`. */
+/** An event. The daemon sends events after `events.subscribe`. */
 export interface DaemonEvent<T extends Topic = Topic> {
   readonly topic: T;
   /** Counts the events of a topic, from 1. */
   readonly sequence: number;
   readonly data: EventData[T];
-  /** How many events right before this one were dropped because they came faster than they were read. */
+  /** Number of events directly before this one that were dropped, because they were not read fast enough. */
   readonly dropped?: number;
 }

@@ -8,8 +8,8 @@ import type { LengthPrefixedOptions } from './reader';
 const PREFIX = 4;
 const NEWLINE = 0x0a;
 
-/** Writes messages with 4 bytes of length before them and a newline behind. Each goes out in one write, when
- * the one before it is flushed; a promise of `write` resolves when its own is. */
+/** Writes messages with 4 bytes of length before and a newline after each. Each message is one write, which starts when
+ * the previous one is flushed. The promise of `write` resolves when its message is flushed. */
 export class LengthPrefixedMessageWriter extends AbstractMessageWriter implements MessageWriter {
   readonly #stream: Writable;
   readonly #limit: number;
@@ -29,7 +29,7 @@ export class LengthPrefixedMessageWriter extends AbstractMessageWriter implement
   async write(message: Message): Promise<void> {
     try {
       const frame = encode(message, this.#limit);
-      // The chain goes on whatever becomes of one message.
+      // A failed message does not stop the next ones.
       const written = this.#last.then(() => this.#flush(frame));
       this.#last = written.catch(() => undefined);
       await written;
@@ -41,7 +41,7 @@ export class LengthPrefixedMessageWriter extends AbstractMessageWriter implement
     }
   }
 
-  /** Ends the stream, behind what waits to be written. */
+  /** Ends the stream after the waiting messages. */
   end(): void {
     this.#last = this.#last.then(() => {
       this.#stream.end();
@@ -56,14 +56,14 @@ export class LengthPrefixedMessageWriter extends AbstractMessageWriter implement
 
   #flush(frame: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
-      // The stream calls back once the bytes are handed on; until then nothing more is given to it.
+      // The stream calls back when the bytes are written. Until then it gets no further bytes.
       this.#stream.write(frame, (error) => (error ? reject(error) : resolve()));
     });
   }
 }
 
-/** A message as a frame. One over the limit would be refused without its id, and its call would wait for an
- * answer that never comes. */
+/** Encodes a message as a frame. The daemon would refuse a message over the limit without naming its id, and the call
+ * would wait for ever. */
 export function encode(message: unknown, limit: number): Buffer {
   const text = JSON.stringify(message);
   const length = Buffer.byteLength(text);

@@ -14,7 +14,7 @@ const WAYS: [Profile, Framing][] = [
   ['agent', 'lsp'],
   ['agent', 'length'],
 ];
-/** No answer comes before this, and no test takes so long. */
+/** A time in milliseconds that no test reaches. */
 const HOUR = 3_600_000;
 
 const failure = (error: unknown): object => {
@@ -51,12 +51,12 @@ for (const [profile, framing] of WAYS) {
 }
 
 for (const framing of ['lsp', 'length'] as const) {
-  check(`${framing}: what goes there comes back the same`, () =>
+  check(`${framing}: params are echoed unchanged`, () =>
     withDaemon({ profile: 'agent', framing }, async (daemon) => {
       const long = 'ü漢😀'.repeat(40_000);
       const values = [undefined, null, {}, [], [[]], [1, 'two', null], { a: [{}] }, ['é\u0000\u2028\n'], [long]];
       for (const value of values) assert.deepEqual(await daemon.request('system.echo', value), value ?? null);
-      // What says itself how it is written is asked, and only once.
+      // A value with `toJSON` is converted by it, once.
       const own = { toJSON: (key: string) => ({ key, toJSON: () => 'twice' }) };
       assert.deepEqual(await daemon.call('system.echo', own), { key: 'params' });
       const numbers = Array.from({ length: 1_000 }, (_, number) => number);
@@ -117,12 +117,12 @@ for (const framing of ['lsp', 'length'] as const) {
       const first = daemon.onRequest('gone', two);
       first.dispose();
       daemon.onRequest('gone', two);
-      // It is what it has registered that it takes back, and no more.
+      // Disposing removes only its own registration.
       first.dispose();
       assert.equal(await back('gone'), 2);
     }));
 
-  check(`${framing}: notifications come in order, and a handler that fails costs nothing`, () =>
+  check(`${framing}: notifications come in order, and a handler that fails does not affect others`, () =>
     withTestbed(testbed('agent', framing), async (daemon) => {
       const problems: string[] = [];
       daemon.onProblem((error) => problems.push(error.message));
@@ -139,14 +139,14 @@ for (const framing of ['lsp', 'length'] as const) {
       await daemon.notify('setLogLevel', { level: 'error' });
     }));
 
-  check(`P3 ${framing}: an abort ends the call at once, and the daemon stops working on it`, () =>
+  check(`P3 ${framing}: an abort ends the call immediately, and the daemon stops working on it`, () =>
     withTestbed(testbed('desktop', framing), async (daemon) => {
       for (let round = 0; round < 3; round++) {
         const abort = new AbortController();
         const calls = [1, 2].map((n) => daemon.request('test.sleep', { ms: HOUR + n }, { signal: abort.signal }));
         abort.abort();
         for (const call of calls) await assert.rejects(call, { name: 'AbortError' });
-        // It comes after the others, so it shows that they have ended.
+        // This answer comes last, so it shows that the others have ended.
         await daemon.request('version');
       }
       const signal = AbortSignal.abort('why');
@@ -165,20 +165,20 @@ for (const framing of ['lsp', 'length'] as const) {
       assert.deepEqual(await daemon.request('version'), { version: '0.1.0' });
     }));
 
-  check(`P2 ${framing}: a call that takes too long is told, and cancelled`, () =>
+  check(`P2 ${framing}: a call that takes too long fails with a timeout, and is cancelled`, () =>
     withTestbed({ ...testbed('desktop', framing), timeout: 1 }, async (daemon) => {
       await assert.rejects(daemon.request('test.sleep', { ms: HOUR }), (error) => {
         assert.ok(error instanceof DaemonError && error.isRecoverable);
         assert.equal(error.message, 'test.sleep was not answered within 1 ms');
         return error.code === 'timeout';
       });
-      // It comes after the other, so it shows that that one has ended.
+      // This answer comes second, so it shows that the first call has ended.
       assert.deepEqual(await daemon.request('version', null, { timeout: 0 }), { version: '0.1.0' });
       await assert.rejects(daemon.request('version', null, { timeout: NaN }), RangeError);
     }));
 }
 
-check('a handler that is registered twice is called twice, until one of the two goes', () =>
+check('a handler that is registered twice is called twice, until one registration is disposed', () =>
   withTestbed(testbed('agent', 'length'), async (daemon) => {
     const seen: unknown[] = [];
     const handler = (params: unknown): void => void seen.push(params);
@@ -190,7 +190,7 @@ check('a handler that is registered twice is called twice, until one of the two 
     assert.deepEqual(seen, [[1], [1], [1]]);
   }));
 
-check('any number of calls may share a signal, and none stays behind', () =>
+check('any number of calls may share a signal, and no listener is left', () =>
   withTestbed(testbed('agent', 'length'), async (daemon) => {
     const warnings: Error[] = [];
     const listener = (warning: Error): void => void warnings.push(warning);
@@ -210,7 +210,7 @@ check('any number of calls may share a signal, and none stays behind', () =>
     assert.deepEqual(warnings, []);
   }));
 
-check('a handler of events that fails, also later, is a problem and no more', () =>
+check('a handler of events that fails, synchronously or later, is only reported to onProblem', () =>
   withDaemon({ profile: 'desktop' }, async (daemon) => {
     const problem = new Promise<Error>((resolve) => daemon.onProblem(resolve));
     daemon.onEvent('log', async () => {
@@ -221,7 +221,7 @@ check('a handler of events that fails, also later, is a problem and no more', ()
     assert.equal((await problem).message, 'a handler of event failed: later');
   }));
 
-check('events come with their numbers, until they are not wanted any more', () =>
+check('events have sequence numbers, and end with unsubscribe', () =>
   withDaemon({ profile: 'desktop' }, async (daemon) => {
     const logged: DaemonEvent<'log'>[] = [];
     const listener = daemon.onEvent('log', (event) => void logged.push(event));

@@ -1,4 +1,4 @@
-// How a daemon is started, dies, is started again, and is stopped.
+// Start, crash, restart and stop of a daemon.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const HOUR = 3_600_000;
 const AGENT = { profile: 'agent' } as const;
 const BACKOFF = { first: 100, factor: 2, most: 350, jitter: 0.5 };
 
-/** What is the matter with the daemon, by its code. */
+/** Checks the code and the message of a `DaemonError`. */
 const is = (code: DaemonError['code'], text = /./) => (error: unknown): boolean => {
   assert.ok(error instanceof DaemonError, String(error));
   assert.match(error.message, text);
@@ -20,17 +20,17 @@ const is = (code: DaemonError['code'], text = /./) => (error: unknown): boolean 
   return true;
 };
 
-/** Lets all that is ready happen. */
+/** Waits until all ready callbacks have run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Waits until no process and no timer is left. Node closes its handles a moment later than it says; if one stays
- * open, the test runs into its timeout. */
+/** Waits until no process and no timer is left. Node closes its handles a moment after their close events; if
+ * one stays open, the test times out. */
 async function nothingIsLeft(): Promise<void> {
   const isLeft = (name: string): boolean => name === 'ProcessWrap' || name === 'Timeout';
   while (process.getActiveResourcesInfo().some(isLeft)) await turn();
 }
 
-/** A program in a folder of its own: a script for Node. */
+/** A Node script in its own folder, as a program. */
 async function withScript(text: string, act: (options: DaemonOptions<'agent'>) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'duet-rpc-'));
   try {
@@ -42,7 +42,7 @@ async function withScript(text: string, act: (options: DaemonOptions<'agent'>) =
   }
 }
 
-check('it is started once, and stopped with status 0, and nothing is left of it', async () => {
+check('the daemon starts once, stops with status 0, and leaves nothing behind', async () => {
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC') });
   const states: string[] = [];
   daemon.onState(({ state }) => states.push(state));
@@ -63,7 +63,7 @@ check('it is started once, and stopped with status 0, and nothing is left of it'
   await nothingIsLeft();
 });
 
-check('calls that are made while it starts wait for it', async () => {
+check('calls that are made while the daemon starts wait for it', async () => {
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC'), maxWaiting: 2 });
   const start = daemon.start();
   const calls = [daemon.request('version'), daemon.request('system.ping')];
@@ -74,7 +74,7 @@ check('calls that are made while it starts wait for it', async () => {
   await daemon.stop();
 });
 
-check('what it writes to stderr comes line by line, also to a callback that fails', async () => {
+check('onLog gets each line of stderr, even if it throws', async () => {
   const lines: string[] = [];
   const problems: string[] = [];
   const onLog = (line: string): void => {
@@ -94,12 +94,12 @@ check('what it writes to stderr comes line by line, also to a callback that fail
   assert.deepEqual(problems, lines.map(() => 'onLog failed'));
 });
 
-check('a program that is not there, or does not start as it should, is told at once', async () => {
+check('a missing program, or one that fails at its start, is reported immediately', async () => {
   const rows: [Partial<DaemonOptions<'agent'>>, DaemonError['code'], RegExp][] = [
     [{ program: '/no/such/program' }, 'not-started', /\/no\/such\/program cannot be started: .*ENOENT/],
     [{ program: tmpdir() }, 'not-started', /EACCES/],
     [{ cwd: '/no/such/folder' }, 'not-started', /in \/no\/such\/folder: .*ENOENT/],
-    [{ args: ['--no-such-option'] }, 'died', /ended with status 2; it said last:[^]*--no-such-option/],
+    [{ args: ['--no-such-option'] }, 'died', /ended with status 2; last lines of stderr:[^]*--no-such-option/],
     [{ program: process.execPath, argv: ['-e', 'process.kill(process.pid, "SIGKILL")'] }, 'died', /ended by SIGKILL/],
     [{ program: process.execPath, argv: ['-e', ''] }, 'died', /ended with status 0$/],
   ];
@@ -116,7 +116,7 @@ check('a program that is not there, or does not start as it should, is told at o
   }
 });
 
-check('options that make no sense are told', () => {
+check('invalid options are refused', () => {
   const rows = [
     { profile: 'none' }, { framing: 'ndjson' }, { timeout: -1 }, { grace: NaN }, { giveUpAfter: -1 },
     { backoff: { factor: 0.5 } }, { backoff: { jitter: 2 } }, { args: [], argv: [] }, { maxMessageBytes: 0 },
@@ -125,8 +125,8 @@ check('options that make no sense are told', () => {
   for (const row of rows) assert.throws(() => new Daemon({ ...AGENT, ...row } as DaemonOptions), JSON.stringify(row));
 });
 
-check('one that does not answer in time is ended', () =>
-  // It reads on and says nothing, and does not end by itself.
+check('a daemon that does not answer in time is stopped', () =>
+  // It reads its stdin, never answers, and does not exit by itself.
   withScript('process.on("SIGTERM", () => {}); setInterval(() => {}, 1e6); console.error("ready")', async (options) => {
     const clock = new ManualClock();
     let onLog = (_line: string): void => undefined;
@@ -143,7 +143,7 @@ check('one that does not answer in time is ended', () =>
     assert.equal(clock.timers, 0);
   }));
 
-check('a death fails what is under way, and a new one is there after a time that grows', async () => {
+check('a crash fails pending calls, and the daemon restarts after a growing delay', async () => {
   const clock = new ManualClock();
   const random = [0, 0.5, 0, 0, 0][Symbol.iterator]();
   const options = { ...testbed('agent', 'length'), clock, random: () => random.next().value ?? 0, backoff: BACKOFF };
@@ -179,7 +179,7 @@ check('a death fails what is under way, and a new one is there after a time that
     assert.ok(change.error instanceof DaemonError);
     await isBackAfter(delay);
   }
-  // It has lived long enough: deaths are counted afresh.
+  // It has run long enough, so the count of crashes starts again.
   clock.advance(1_000);
   const change = await dies();
   assert.deepEqual([change.deaths, change.delay], [1, 100]);
@@ -190,7 +190,7 @@ check('a death fails what is under way, and a new one is there after a time that
   assert.equal(new Set(pids).size, 6);
 });
 
-check('after so many deaths in a row it is given up, until it is started anew', async () => {
+check('after more than giveUpAfter crashes in a row the state is failed, until the next start', async () => {
   const clock = new ManualClock();
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC'), clock, giveUpAfter: 1 });
   await daemon.start();
@@ -203,14 +203,14 @@ check('after so many deaths in a row it is given up, until it is started anew', 
   await running;
   const failed = next(daemon, 'failed');
   kill();
-  assert.ok(is('gave-up', /died 2 times in a row; at last: the daemon ended by SIGKILL/)((await failed).error));
+  assert.ok(is('gave-up', /died 2 times in a row; last error: the daemon ended by SIGKILL/)((await failed).error));
   await assert.rejects(daemon.request('version'), is('gave-up'));
   await daemon.start();
   assert.deepEqual(await daemon.request('version'), { version: '0.1.0' });
   await daemon.stop();
 });
 
-check('starts that come to nothing count as deaths, and calls that wait fail with the last of them', () =>
+check('failed restarts count as crashes, and waiting calls fail with the last error', () =>
   // It answers once, dies at the next request, and does not start again.
   withScript(
     `const fs = require('fs'), flag = __filename + '.flag';
@@ -245,7 +245,7 @@ check('starts that come to nothing count as deaths, and calls that wait fail wit
     },
   ));
 
-check('calls that wait for it to come back end by their timeout, an abort, or a stop', async () => {
+check('calls that wait for a restart end by their timeout, an abort, or a stop', async () => {
   const clock = new ManualClock();
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC'), clock, backoff: { first: HOUR, most: HOUR } });
   await daemon.start();
@@ -266,8 +266,8 @@ check('calls that wait for it to come back end by their timeout, an abort, or a 
 });
 
 for (const framing of ['lsp', 'length'] as const) {
-  check(`${framing}: answers that were written before a death are taken`, () =>
-    // It answers the first request, then nothing until there are 100 more, then all of them at once, and is gone.
+  check(`${framing}: answers that were written before a crash are received`, () =>
+    // It answers the first request, then nothing until 100 more have arrived, then all of them together, and exits.
     withScript(
       `const isLsp = ${framing === 'lsp'};
       const frame = (id) => {
@@ -296,7 +296,7 @@ for (const framing of ['lsp', 'length'] as const) {
     ));
 }
 
-check('a death inside a message leaves nothing behind', () =>
+check('a crash inside a message leaves nothing behind', () =>
   withScript(
     `const text = '{"jsonrpc":"2.0","id":0,"result":1}';
     process.stdin.once('data', () => {
@@ -312,13 +312,13 @@ check('a death inside a message leaves nothing behind', () =>
     },
   ));
 
-check('one that closes its stdout is of no use, and replaced', () =>
+check('a daemon that closes its stdout is replaced', () =>
   withScript('require("fs").closeSync(1); process.stdin.on("end", () => process.exit(7)).resume()', async (options) => {
     await assert.rejects(new Daemon(options).start(), is('died', /status 7/));
   }));
 
-check('stop ends it whatever it does', async () => {
-  // A request that never ends, one that blocks its thread: closing stdin is enough.
+check('stop ends the daemon in any state', async () => {
+  // With a request that never ends, and with a request that blocks its thread, closing stdin is enough.
   for (const method of ['test.sleep', 'test.block']) {
     await withTestbed({ ...testbed('desktop', 'length'), grace: 2_500 }, async (daemon) => {
       const call = assert.rejects(daemon.call(method, { ms: HOUR }), is('stopped'));
@@ -336,7 +336,7 @@ check('stop ends it whatever it does', async () => {
   assert.equal(daemon.state, 'stopped');
   await new Daemon(AGENT).stop();
 
-  // At each moment of its start, and started anew at once.
+  // At each moment of its start, followed immediately by another start.
   for (let turns = 0; turns < 40; turns++) {
     const first = daemon.start().then(() => 'started', (error: DaemonError) => error.code);
     for (let count = 0; count < turns; count++) await turn();
@@ -349,7 +349,7 @@ check('stop ends it whatever it does', async () => {
   }
 });
 
-check('a request that is under way when it is stopped is answered if there is time', () =>
+check('a request that is running at stop is answered if there is time', () =>
   withDaemon({ profile: 'desktop' }, async (daemon) => {
     const call = daemon.request('system.ping');
     const stop = daemon.stop();
@@ -357,9 +357,9 @@ check('a request that is under way when it is stopped is answered if there is ti
     assert.deepEqual(await stop, { code: 0, signal: null });
   }));
 
-check('who hears of a change may start it and stop it', async () => {
+check('a listener of onState may start and stop the daemon', async () => {
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC'), giveUpAfter: 0 });
-  // The one that failed is started anew, and what is asked of the new one is not told why the old one failed.
+  // The failed daemon is started again, and calls to the new one do not fail with the error of the old one.
   const back = new Promise<unknown>((resolve) => {
     const listener = daemon.onState(({ state }) => {
       if (state !== 'failed') return;
@@ -371,7 +371,7 @@ check('who hears of a change may start it and stop it', async () => {
   process.kill(daemon.pid ?? 0, 'SIGKILL');
   assert.deepEqual(await back, [undefined, undefined, { version: '0.1.0' }]);
 
-  // A stop within a stop is the same one; one behind it stops what was started behind it.
+  // A stop during a stop is the same stop. A later stop stops the daemon that was started in between.
   const states: string[] = [];
   const stops: Promise<unknown>[] = [];
   const starts: Promise<unknown>[] = [];
@@ -390,7 +390,7 @@ check('who hears of a change may start it and stop it', async () => {
   await nothingIsLeft();
 });
 
-check('to stop what is stopped does not disturb the start behind it', async () => {
+check('stop of a stopped daemon does not disturb the next start', async () => {
   const daemon = new Daemon({ ...AGENT, program: program('DUET_RPC') });
   const states: string[] = [];
   daemon.onState(({ state }) => states.push(state));
@@ -404,8 +404,9 @@ check('to stop what is stopped does not disturb the start behind it', async () =
 });
 
 for (const framing of ['lsp', 'length'] as const) {
-  check(`${framing}: one that sends faster than it is heard has to wait`, () =>
-    // It answers the first request, and the next with notifications, as many as go. Its log says how far it is.
+  check(`${framing}: a daemon that sends faster than we handle has to wait`, () =>
+    // It answers the first request. After the next request it sends notifications until the pipe is full. Its log shows
+    // their number.
     withScript(
       `const isLsp = ${framing === 'lsp'};
       const frame = (message) => {

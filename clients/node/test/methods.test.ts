@@ -1,4 +1,4 @@
-// The types of the methods are those of the daemon that is tested.
+// The types of the methods match the tested daemon.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -9,14 +9,14 @@ import { check, program, withDaemon } from './support';
 
 const ROOT = join(__dirname, '..', '..');
 
-check('src/methods.ts is what the generator makes of the daemon', () => {
+check('src/methods.ts is the output of the generator', () => {
   const env = { ...process.env, DUET_RPC: program('DUET_RPC') };
   const generator = join(ROOT, 'scripts', 'generate.mjs');
   const text = execFileSync(process.execPath, [generator, '--print'], { encoding: 'utf8', env });
   assert.equal(readFileSync(join(ROOT, 'src', 'methods.ts'), 'utf8'), text, 'run `npm run generate`');
 });
 
-check('the document has what its types say', () =>
+check('the OpenRPC document matches its type', () =>
   withDaemon({ profile: 'agent' }, async (daemon) => {
     const { openrpc, info, methods } = await daemon.request('rpc.discover');
     assert.match(openrpc, /^1\./);
@@ -28,7 +28,7 @@ check('the document has what its types say', () =>
     }
   }));
 
-// The compiler checks these: each line that it is told to expect an error at has one.
+// The compiler checks these: each `@ts-expect-error` is followed by an error.
 export function types(daemon: Daemon<'agent'>, editor: Daemon<'editor'>): unknown[] {
   const version: Promise<{ version: string }> = daemon.request('version');
   // @ts-expect-error The result has another type.
@@ -47,7 +47,7 @@ export function types(daemon: Daemon<'agent'>, editor: Daemon<'editor'>): unknow
     daemon.request('setLogLevel', { level: 'loud' }),
     // @ts-expect-error There is no such method.
     daemon.request('no.such.method'),
-    // @ts-expect-error It would be started again: `stop` is for that.
+    // @ts-expect-error The daemon would be restarted after `shutdown`; use `stop`.
     daemon.request('shutdown'),
     // @ts-expect-error The editor profile does not serve it.
     editor.request('system.ping'),

@@ -1,4 +1,4 @@
-// What is packed, and that it can be used: by `require`, by `import`, and as the README shows.
+// The contents of the package, and its use with `require`, with `import`, and as in the README.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ const EXPORTS = [
   'LengthPrefixedMessageWriter', 'ResponseError',
 ];
 
-/** A folder of someone who has installed the package. */
+/** A folder in which the package is installed. */
 function withUser(act: (folder: string) => void): void {
   const folder = mkdtempSync(join(tmpdir(), 'duet-rpc-user-'));
   try {
@@ -28,7 +28,7 @@ function withUser(act: (folder: string) => void): void {
   }
 }
 
-check('only what is meant is packed', () => {
+check('the package contains the expected files and no others', () => {
   const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
   const output = execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8' });
   const [pack] = JSON.parse(output) as { files: { path: string }[] }[];
@@ -38,7 +38,7 @@ check('only what is meant is packed', () => {
   assert.deepEqual(pack?.files.map(({ path }) => path).sort(), expected.sort());
 });
 
-check('it has the version and the licence of the project', () => {
+check('the package has the version and the licence of the project', () => {
   const { version, license, private: isPrivate } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const workspace = readFileSync(join(ROOT, '..', '..', 'Cargo.toml'), 'utf8');
   assert.equal(version, /^version = "(.*)"$/m.exec(workspace)?.[1]);
@@ -46,10 +46,10 @@ check('it has the version and the licence of the project', () => {
   assert.equal(isPrivate, undefined);
 });
 
-check('it can be required and imported', () =>
+check('the package can be required and imported', () =>
   withUser((folder) => {
     const run = (args: string[]): string => execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' });
-    // Node adds names of its own.
+    // Node adds its own names.
     const print = 'console.log(Object.keys(it).filter((name) => /^[A-Z]/.test(name)).sort().join())';
     writeFileSync(join(folder, 'required.cjs'), `const it = require('duet-rpc'); ${print}`);
     writeFileSync(join(folder, 'imported.mjs'), `import * as it from 'duet-rpc'; ${print}`);

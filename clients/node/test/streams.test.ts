@@ -6,7 +6,7 @@ import { createMessageConnection, type Message } from 'vscode-jsonrpc/node';
 import { FramingError, LengthPrefixedMessageReader, LengthPrefixedMessageWriter } from '../src/index';
 import { check } from './support';
 
-/** A stream whose writes are done when the test says so. */
+/** A stream whose writes finish when the test calls their callbacks. */
 class SlowStream extends Writable {
   readonly written: Buffer[] = [];
   readonly done: ((error?: Error) => void)[] = [];
@@ -19,10 +19,10 @@ class SlowStream extends Writable {
 
 const message = (value: unknown): Message => ({ jsonrpc: '2.0', method: 'm', params: [value] }) as Message;
 
-/** Until all that is ready has happened. */
+/** Waits until all ready callbacks have run. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-check('two ends understand each other', async () => {
+check('a reader reads the messages of a writer', async () => {
   const [there, back] = [new PassThrough(), new PassThrough()];
   const ends = [
     createMessageConnection(new LengthPrefixedMessageReader(back), new LengthPrefixedMessageWriter(there)),
@@ -38,7 +38,7 @@ check('two ends understand each other', async () => {
   }
 });
 
-check('F2 a reader tells faults, goes on behind them, and tells the end once', async () => {
+check('F2 a reader reports faults, continues after them, and reports the end once', async () => {
   const stream = new PassThrough();
   const reader = new LengthPrefixedMessageReader(stream, { limit: 100 });
   const told: unknown[] = [];
@@ -57,7 +57,7 @@ check('F2 a reader tells faults, goes on behind them, and tells the end once', a
   assert.deepEqual(told, [{}, 'no-prefix', { fail: 1 }, 'the connection cannot take it', ...end]);
 });
 
-check('a reader passes errors of the stream on, and lets go of it', async () => {
+check('a reader passes on errors of the stream, and removes its listeners', async () => {
   const stream = new PassThrough();
   const reader = new LengthPrefixedMessageReader(stream);
   const told: string[] = [];
@@ -91,7 +91,7 @@ check('F5 a message is one write, and the next one waits until it is flushed', a
   assert.deepEqual(done, ['é', 2, 3]);
 });
 
-check('a message that cannot be written fails, is told, and costs no other', async () => {
+check('a message that cannot be written fails, is reported, and affects no other', async () => {
   const stream = new SlowStream();
   const writer = new LengthPrefixedMessageWriter(stream, { limit: 60 });
   const told: unknown[] = [];
@@ -109,7 +109,7 @@ check('a message that cannot be written fails, is told, and costs no other', asy
   assert.deepEqual(told, [['RangeError', long, 1], ['TypeError', message(round), 2]]);
 });
 
-check('a stream that is gone fails what waits, and the end comes behind what waits', async () => {
+check('a closed stream fails waiting writes, and end waits for them', async () => {
   const broken = new SlowStream();
   const failing = new LengthPrefixedMessageWriter(broken);
   const closed = new Promise<void>((resolve) => failing.onClose(resolve));

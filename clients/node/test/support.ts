@@ -1,4 +1,4 @@
-// What the tests have in common.
+// Helpers for all tests.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,11 +18,11 @@ export interface TestMethods {
 /** A program that the environment names. */
 export function program(name: 'DUET_RPC' | 'TESTBED'): string {
   const path = process.env[name];
-  assert.ok(path, `the environment variable ${name} must say where the program is`);
+  assert.ok(path, `set the environment variable ${name} to the path of the program`);
   return path;
 }
 
-/** How many seconds a test may take. Who sets it wants to hear of the first failure, and of no other. */
+/** Maximum time of a test in seconds. If the environment sets it, the run stops at the first failure. */
 const patience = process.env.PATIENCE;
 
 /** A test that fails if it hangs. */
@@ -45,7 +45,7 @@ async function atMost(seconds: number, name: string, body: () => void | Promise<
   }
 }
 
-/** Does something with a daemon, which is stopped whatever comes of it. */
+/** Runs a function with a daemon, and stops the daemon even if the function fails. */
 export async function withDaemon<P extends Profile>(
   options: DaemonOptions<P>,
   act: (daemon: Daemon<P>) => Promise<void>,
@@ -65,7 +65,7 @@ export function testbed<P extends Profile>(profile: P, framing: 'lsp' | 'length'
   return { profile, framing, program: program('TESTBED'), argv };
 }
 
-/** The same with a test bed. */
+/** Like `withDaemon`, with a test bed. */
 export async function withTestbed<P extends Profile>(
   options: DaemonOptions<P>,
   act: (daemon: Daemon<P, TestMethods>) => Promise<void>,
@@ -90,7 +90,7 @@ export function next(daemon: Pick<Daemon, 'onState'>, state: State): Promise<Sta
   });
 }
 
-/** Whether a process is there. */
+/** Returns true if the process exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -100,7 +100,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** A clock that goes on when it is told to. */
+/** A clock that the test advances. */
 export class ManualClock implements Clock {
   #time = 0;
   readonly #timers = new Set<{ at: number; call: () => void }>();
@@ -122,7 +122,7 @@ export class ManualClock implements Clock {
     }
   }
 
-  /** How many timers run. */
+  /** Number of running timers. */
   get timers(): number {
     return this.#timers.size;
   }

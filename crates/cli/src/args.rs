@@ -187,7 +187,7 @@ pub(crate) struct ListenArgs {
 /// Parses the address of a running server.
 fn elsewhere(text: &str) -> Result<Address, String> {
     match address(text)? {
-        Address::Stdio => Err("a server on stdio: has to be started: name it after --".to_owned()),
+        Address::Stdio => Err("stdio: needs a command to start: give it after --".to_owned()),
         address => Ok(address),
     }
 }

@@ -39,7 +39,7 @@ fn cases() -> impl Iterator<Item = (&'static str, Option<&'static str>, Trigger)
 }
 
 #[test]
-fn l5_the_server_ends_whatever_runs_and_with_stdin_open() {
+fn l5_the_server_exits_with_stdin_open_whichever_handler_runs() {
     concurrently(cases(), |case| {
         let (profile, busy, trigger) = case;
         let end = live_and_end(profile, busy, trigger);
@@ -231,7 +231,7 @@ fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
     let mut stdin = testbed.stdin.take().expect("a pipe");
     // The daemon stops reading when too much waits, and then this write stops.
     let writer = thread::spawn(move || {
-        rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be made so");
+        rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be non-blocking");
         let line = |id| request(id, "test.big", r#"{"bytes":100000}"#) + "\n";
         let text: String = (0..300_000).map(line).collect();
         let mut text = text.as_bytes();
@@ -285,7 +285,7 @@ fn t4_files_as_stdin_and_stdout_work() {
 
 #[test]
 fn t4_one_socket_for_both_directions_works_as_with_node() {
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("sockets are to be had");
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
     let mut command = command("agent");
     command.stdin(std::os::fd::OwnedFd::from(theirs.try_clone().expect("a second one")));
     command.stdout(std::os::fd::OwnedFd::from(theirs)).stderr(Stdio::null());

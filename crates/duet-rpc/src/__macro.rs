@@ -98,8 +98,8 @@ pub fn future<F: Future + Send + 'static>(_: F) {}
 /// Compiles if all connections can share a service of this type.
 pub fn shared<S: Send + Sync + 'static>() {}
 
-/// The return type of a method. Its inherent `KIND` has precedence over that of [`NotResult`], so the constant tells
-/// a `Result` under any name from other types.
+/// The return type of a method. Its inherent `KIND` has precedence over that of [`NotResult`], so the constant
+/// distinguishes a `Result`, under any alias, from other types.
 #[derive(Debug)]
 pub struct Returned<T>(PhantomData<T>);
 
@@ -116,8 +116,8 @@ pub trait NotResult {
 
 impl<T> NotResult for Returned<T> {}
 
-/// The type of a param. `IS_FROM_CONTEXT` of its own has precedence over that of [`NotFromContext`], so it
-/// tells a type that implements [`FromContext`] from other types.
+/// The type of a param. Its inherent `IS_FROM_CONTEXT` has precedence over that of [`NotFromContext`], so the constant
+/// distinguishes a type that implements [`FromContext`] from other types.
 #[derive(Debug)]
 pub struct ParamType<T>(PhantomData<T>);
 

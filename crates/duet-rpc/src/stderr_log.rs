@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::dispatcher::get_default;
 use tracing::subscriber::NoSubscriber;
 
-/// A pipe that can be written to takes so many bytes without waiting (`PIPE_BUF`).
+/// The number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
 const LONGEST_LINE: usize = 4096;
 
 /// Set in programs that are servers: the stderr of another program is not ours.

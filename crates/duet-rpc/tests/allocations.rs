@@ -69,7 +69,7 @@ impl Observer for Nosy {
     }
 }
 
-/// The allocations for each message, once all buffers have their size.
+/// The number of allocations for each message, after all buffers have grown to their final size.
 fn allocations_of(router: Router, request: &'static [u8]) -> u64 {
     const COUNT: usize = 1000;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -119,8 +119,8 @@ fn s3_a_guard_and_an_observer_cost_no_allocation() {
     }
 }
 
-/// A wrapper's future is polled in reused memory. An `async` handler inside it takes a box; the params
-/// are copied, and the result is written to memory that then shrinks: two allocations, once.
+/// A wrapper's future is polled in reused memory. Each wrapper boxes the future of an `async` handler inside it, and
+/// copies the params. The result is written once, into memory that then shrinks: two allocations.
 #[test]
 fn s3_a_wrapper_costs_one_box_and_copies_of_params_and_result() {
     let wrapped = || router().wrap(async |request, next| next.run(request).await);

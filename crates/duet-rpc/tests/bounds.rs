@@ -116,7 +116,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
+async fn l8_held_requests_start_when_all_output_leaves_in_one_write() {
     // There is always room for everything.
     let (here, there) = tokio::io::duplex(100 * 2 * ANSWER);
     let profile = limited(|it| it.outgoing_bytes = ANSWER);
@@ -135,7 +135,7 @@ async fn l8_requests_that_were_held_back_begin_when_all_has_left_at_once() {
 }
 
 #[tokio::test]
-async fn l4_one_who_is_busy_can_be_shut_down() {
+async fn l4_busy_server_can_be_shut_down() {
     let router = Router::new()
         .method("wait", async || -> Result<(), Failure> { std::future::pending().await })
         .shutdown_method("shutdown", async || Ok::<_, Failure>("goodbye"));

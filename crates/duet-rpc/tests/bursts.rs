@@ -108,7 +108,7 @@ async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn e1_e2_p7_a_request_in_a_burst_is_answered_as_one_that_comes_alone() {
+async fn e1_e2_p7_request_in_a_burst_gets_the_same_answer_as_a_single_one() {
     duet_rpc::panic_guard::silence_hook();
     for method in METHODS {
         let ids = ["1", "\"2\"", "3", "\"4\"", "5", "\"6\""];

@@ -38,7 +38,7 @@ async fn p8_each_connection_of_a_router_has_values_of_its_own() {
 }
 
 #[tokio::test]
-async fn p5_what_a_connection_keeps_is_let_go_when_it_ends() {
+async fn p5_extensions_of_a_connection_are_dropped_when_it_ends() {
     let (client, server) = links::client_of(Router::new());
     let (tell, told) = tokio::sync::oneshot::channel();
     let kept = server.extension::<Kept>();

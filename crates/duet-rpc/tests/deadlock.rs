@@ -85,7 +85,7 @@ async fn call_from_both_sides(one: &Peer, two: &Peer, method: &'static str, coun
 }
 
 #[test]
-fn as_many_handlers_as_there_may_be_all_call_back() {
+fn all_handlers_call_back_at_the_in_flight_limit() {
     everywhere(|link| async move {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
@@ -293,7 +293,7 @@ fn two_peers_recurse_into_each_other() {
 }
 
 #[test]
-fn l8_a_remote_that_never_reads_is_not_read_either_and_can_be_left() {
+fn l8_reading_stops_for_a_remote_that_never_reads_and_close_works() {
     let profiles = [Profile::agent(), Profile::editor()];
     let rows = profiles.map(|it| ["big", "late_big", "nope"].map(|method| (it, method)));
     for (profile, method) in rows.into_iter().flatten() {
@@ -468,7 +468,7 @@ fn requests_that_are_held_back_begin_when_there_is_room_again() {
 
 /// The last line needs no line end (F20), and a message that comes in one read with the end is served.
 #[test]
-fn what_comes_together_with_the_end_of_the_input_is_served() {
+fn a_message_read_together_with_the_end_of_input_is_served() {
     on_both_runtimes("raw", || async {
         for line_end in ["", "\n"] {
             let (mut raw, there) = tokio::io::duplex(64 * 1024);
@@ -490,7 +490,7 @@ fn what_comes_together_with_the_end_of_the_input_is_served() {
 
 /// An answer counts, even if the remote exits and our next write fails.
 #[test]
-fn an_answer_that_has_come_is_not_lost_because_writing_fails() {
+fn a_received_answer_is_not_lost_when_a_write_fails() {
     everywhere(|link| async move {
         for _ in 0..50 {
             let there = methods().method("last", async |cx: Context| {
@@ -634,7 +634,7 @@ fn a_connection_whose_writer_is_stuck_closes() {
 }
 
 #[test]
-fn a_hang_is_told() {
+fn a_hang_is_reported() {
     // The detector itself: a memory pair whose other end nobody drives.
     let runtime = links::stopped_clock();
     runtime.block_on(async {

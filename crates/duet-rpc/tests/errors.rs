@@ -93,13 +93,13 @@ fn e3_an_error_keeps_its_causes_its_request_and_whether_to_retry_across_threads(
 }
 
 #[test]
-fn e3_only_a_connection_that_is_gone_is_fatal() {
+fn e3_only_errors_of_a_lost_connection_are_fatal() {
     let fatal: Vec<_> = ALL.into_iter().filter(|kind| !kind.is_recoverable()).collect();
     assert_eq!(fatal, [ErrorKind::Connect, ErrorKind::Transport, ErrorKind::Disconnected]);
 }
 
 #[test]
-fn e1_what_is_told_to_the_remote_holds_nothing_of_the_cause() {
+fn e1_error_object_does_not_contain_the_cause() {
     for kind in ALL {
         let error = Error::new(kind).caused_by("CANARY").of_request(Id::from("CANARY"));
         assert!(!error.to_object().to_string().contains("CANARY"), "{kind:?}");
@@ -108,7 +108,7 @@ fn e1_what_is_told_to_the_remote_holds_nothing_of_the_cause() {
 }
 
 #[test]
-fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
+fn e1_application_error_keeps_its_code_message_and_data() {
     let plain = Failure::new(-32001, "Overdrawn");
     assert_eq!((plain.object().code(), plain.object().message()), (Code(-32001), "Overdrawn"));
     let written = |failure: &Failure| {
@@ -126,7 +126,7 @@ fn e1_an_error_of_the_application_has_its_code_its_words_and_its_data() {
     assert_eq!(odd.object().code(), Code::INTERNAL_ERROR);
 }
 
-/// A caller's view of an error that the remote answered with.
+/// A caller's view of an error that the remote returned.
 async fn refused() -> Error {
     let refuse = async || Err::<(), _>(Failure::new(-32001, "Overdrawn").with_data("CANARY"));
     let (client, _server) = links::client_of(Router::new().method("withdraw", refuse));

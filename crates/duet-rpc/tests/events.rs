@@ -67,7 +67,11 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
         let event = next(&mut remote).await;
         let sequence = event["sequence"].as_u64().expect("a number");
         let gap = event["dropped"].as_u64().unwrap_or(0);
-        assert_eq!(sequence, last + 1 + gap, "what is missing is told of right behind the gap");
+        assert_eq!(
+            sequence,
+            last + 1 + gap,
+            "the first event after a gap has the number of missing events"
+        );
         seen += 1;
         dropped += gap;
         high += u64::from(sequence % 1000 == 0);

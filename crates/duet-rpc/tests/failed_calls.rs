@@ -96,7 +96,7 @@ impl Transport for Unreading {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gone() {
+async fn p5_answer_behind_unread_requests_is_read_after_the_remote_has_gone() {
     let remote = Unreading::default();
     let profile = Profile::agent().with(|it| {
         it.limits.outgoing_bytes = 10;
@@ -128,7 +128,7 @@ async fn p5_an_answer_behind_unread_requests_is_heard_although_the_remote_is_gon
 }
 
 #[tokio::test]
-async fn l3_what_came_before_a_failed_write_was_noticed_is_handled_however_new_its_method_is() {
+async fn l3_messages_before_a_failed_write_are_handled_by_known_and_new_methods() {
     for is_known in [true, false] {
         let (here, mut there) = tokio::io::duplex(1024);
         let (first, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

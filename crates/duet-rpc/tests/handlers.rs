@@ -126,7 +126,7 @@ fn panic_of(build: impl FnOnce() -> Router + std::panic::UnwindSafe) -> String {
 }
 
 #[test]
-fn p7_what_is_missing_in_a_router_panics_at_registration_with_a_sentence() {
+fn p7_wrong_registration_panics_with_an_explanation() {
     let one = || Router::new().method("name", || 1);
     type Row = (&'static str, fn() -> Router, &'static [&'static str]);
     let rows: [Row; 4] = [

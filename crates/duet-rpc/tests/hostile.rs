@@ -253,7 +253,7 @@ enum Is {
 }
 
 #[tokio::test]
-async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_asks_for_it() {
+async fn g6_serde_message_of_the_application_is_logged_only_with_log_details() {
     for log_details in [false, true] {
         let log = Log::up_to(Level::TRACE);
         let _guard = tracing::subscriber::set_default(log.clone());
@@ -271,7 +271,7 @@ async fn g6_what_an_application_says_of_a_parameter_is_logged_if_the_profile_ask
 }
 
 #[tokio::test]
-async fn e1_names_of_members_stay_out() {
+async fn e1_error_answer_does_not_quote_member_names() {
     #[derive(Deserialize)]
     struct Flat {
         #[allow(dead_code)]
@@ -291,7 +291,7 @@ async fn e1_names_of_members_stay_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f6_a_frame_that_the_end_has_cut_short_is_never_late() {
+async fn f6_frame_cut_off_by_the_end_of_input_does_not_time_out() {
     let profile = Profile::agent().with(|it| {
         it.read_timeout = Some(Duration::from_millis(100));
         it.drain_timeout = Duration::from_secs(60);
@@ -337,7 +337,7 @@ fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
+async fn l4_buffered_output_is_flushed_before_the_connection_closes() {
     // A writer with a buffer of its own, and a remote that reads late.
     let (here, there) = tokio::io::duplex(1024);
     let (reader, writer) = tokio::io::split(here);
@@ -355,7 +355,7 @@ async fn l4_what_a_writer_holds_back_is_sent_before_the_connection_closes() {
 }
 
 #[tokio::test]
-async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
+async fn p9_event_stream_that_is_never_empty_does_not_starve_another() {
     let (here, there) = tokio::io::duplex(64);
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 64);
     let peer = Peer::builder(Stream::from_io(here)).profile(profile).router(Router::new()).spawn();
@@ -375,14 +375,14 @@ async fn p9_a_stream_that_is_never_empty_keeps_no_other_from_its_turn() {
 }
 
 #[test]
-fn g6_what_waits_is_not_shown() {
+fn g6_debug_output_of_inbox_and_outbox_hides_messages() {
     let mut inbox = Inbox::new(TransportKind::Messages, &Profile::agent());
     inbox.push(&[234; 3]).expect("it takes messages");
     assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
 }
 
 #[tokio::test]
-async fn g6_a_cancelled_handler_that_panics_when_it_is_dropped_says_nothing() {
+async fn g6_panic_in_the_drop_of_a_cancelled_handler_prints_nothing() {
     let said = Arc::new(Mutex::new(String::new()));
     let hears = Arc::clone(&said);
     std::panic::set_hook(Box::new(move |panic| {
@@ -422,7 +422,7 @@ impl AsyncRead for Breaks {
 }
 
 #[tokio::test]
-async fn e3_a_pending_call_is_told_what_failed() {
+async fn e3_pending_call_fails_with_the_read_error() {
     let ((input, remote_output), (output, remote_input)) =
         (tokio::io::duplex(1024), tokio::io::duplex(1024));
     let stream = Stream::new(Breaks(input), output);

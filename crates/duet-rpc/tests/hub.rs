@@ -168,7 +168,7 @@ async fn p9_a_broadcast_reaches_all_and_skips_those_that_do_not_read() {
     };
     tokio::time::timeout(PATIENCE, skipping).await.expect("it is never skipped");
     assert_eq!(
-        hub.peers().broadcast("news", 7).expect_err("params are no number").kind(),
+        hub.peers().broadcast("news", 7).expect_err("a number is not params").kind(),
         ErrorKind::Params
     );
     drop(stuck);
@@ -250,14 +250,14 @@ async fn p9_a_filter_leaves_connections_out_of_lists_and_broadcasts() {
             .map(|it| it.code),
         Some(401)
     );
-    // All are told of this, whoever they are; it is the first that Eve hears.
+    // This broadcast has no filter, so it is the first one that reaches Eve.
     assert_eq!(hub.peers().broadcast("said", ["public"]).expect("it is JSON").sent, 2);
     let (heard,): (String,) = to_eve.next().await.expect("it stands").expect("it fits");
     assert_eq!(heard, "public");
     hub.stop().await;
 }
 
-/// Whoever is told in `on_connect` that somebody comes, is not told of itself.
+/// A broadcast from `on_connect`, such as "somebody has joined", does not reach the new connection itself.
 #[tokio::test]
 async fn p8_a_connection_is_listed_when_its_on_connect_has_returned() {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));

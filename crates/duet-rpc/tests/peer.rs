@@ -1,4 +1,4 @@
-//! The peer: both directions at once (P1–P5, P7, P9, E2).
+//! The peer: calls in both directions on one connection (P1–P5, P7, P9, E2).
 
 mod links;
 
@@ -64,7 +64,7 @@ fn methods() -> Router {
 }
 
 #[tokio::test]
-async fn p7_handlers_are_typed_and_take_what_they_ask_for() {
+async fn p7_handlers_take_typed_params_raw_params_or_the_context() {
     let (client, _server) = client_of(methods());
     assert_eq!(client.call::<String>("version", ()).await.expect("no params"), "1.0");
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("by position"), 3);
@@ -154,7 +154,7 @@ async fn p2_a_call_times_out_and_the_remote_is_told() {
 
 #[tokio::test]
 async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
-    // Whether the remote gets a cancellation, and the number of its answers to cancelled requests.
+    // `true` if the remote gets a cancellation, and the number of its answers to cancelled requests.
     for (dialect, told, answers) in
         [(Dialect::Dollar, true, 1), (Dialect::Notifications, true, 0), (Dialect::None, false, 0)]
     {
@@ -201,7 +201,7 @@ async fn p4_past_the_limit_requests_are_answered_busy() {
 }
 
 #[tokio::test]
-async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
+async fn p4_call_at_the_limit_of_pending_calls_fails_immediately() {
     let profile = Profile::agent().with(|it| it.limits.pending_calls = 2);
     let (client, server) = pair(&profile, Router::new(), methods());
     let _waiting = [(); 2].map(|()| tokio::spawn(client.call::<Value>("never", ())));
@@ -212,7 +212,7 @@ async fn p4_at_the_bound_of_pending_calls_a_call_fails_at_once() {
 }
 
 #[tokio::test]
-async fn p5_states_are_seen_and_after_the_end_everything_fails_at_once() {
+async fn p5_watch_shows_the_states_and_calls_after_the_end_fail() {
     let (client, server) = client_of(methods());
     let mut watch = client.watch();
     watch.wait_for(|state| matches!(state, ConnectionState::Connected)).await.expect("it is there");
@@ -302,7 +302,7 @@ async fn m10_the_result_of_a_notification_is_never_written() {
 }
 
 #[tokio::test]
-async fn what_a_handler_sends_goes_before_its_answer() {
+async fn notifications_of_a_handler_are_sent_before_its_answer() {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
     let here = Router::new().method("tick", move || {
@@ -405,7 +405,7 @@ async fn m5_an_error_without_an_id_is_reported_as_uncorrelated() {
 }
 
 #[tokio::test]
-async fn m7_m8_an_answer_that_cannot_be_used_is_told_while_its_call_is_pending() {
+async fn m7_m8_unusable_answer_is_reported_while_its_call_is_pending() {
     use UnusableAnswer::{Empty, Malformed};
     #[rustfmt::skip]
     let rows = [
@@ -435,7 +435,7 @@ async fn m7_m8_an_answer_that_cannot_be_used_is_told_while_its_call_is_pending()
 }
 
 #[tokio::test]
-async fn f21_a_message_over_the_limit_is_told_as_an_answer_that_cannot_be_used() {
+async fn f21_message_over_the_limit_is_reported_as_an_unusable_answer() {
     let limit = Profile::agent().limits.message_bytes;
     let client = client_of_one_that_says(&"x".repeat(limit + 1)).await;
     client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");

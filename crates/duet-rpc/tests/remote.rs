@@ -159,7 +159,7 @@ fn post(stream: &mut TcpStream, token: &str, body: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t3_each_request_over_http_has_the_identity_that_it_has_shown_itself() {
+async fn t3_each_http_request_has_the_identity_of_its_own_token() {
     let (hub, address) = serve("http://127.0.0.1:0/");
     let Address::Http(place, _) = address else { panic!("{address}") };
     let seen = tokio::task::spawn_blocking(move || {
@@ -230,7 +230,7 @@ fn t3_a_message_that_waits_never_gets_the_identity_of_another_sender() {
 }
 
 #[tokio::test]
-async fn t1_a_connection_that_was_accepted_elsewhere_is_told_its_remote() {
+async fn t1_builder_sets_the_address_and_identity_of_the_remote() {
     let addr: SocketAddr = "192.0.2.7:99".parse().expect("an address");
     let remote = Remote::new().with_addr(addr).with_identity(Identity::token("proxy"));
     let (here, there) = memory::pair();

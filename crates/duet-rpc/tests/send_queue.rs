@@ -62,7 +62,7 @@ async fn poll_once<F: Future>(future: F) -> Pin<Box<F>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p2_p5_an_error_tells_messages_that_were_not_sent_from_those_that_may_have_arrived() {
+async fn p2_p5_was_sent_is_false_only_for_messages_that_never_left() {
     let sent = |error: duet_rpc::Error| (error.kind(), error.was_sent());
     let (peer, remote) = full_peer(Router::new()).await;
     let late = peer.call::<Value>("late", ()).timeout(Duration::from_secs(1));
@@ -81,7 +81,7 @@ async fn p2_p5_an_error_tells_messages_that_were_not_sent_from_those_that_may_ha
     assert_eq!(sent(note), (ErrorKind::Disconnected, false));
     let after = peer.call::<Value>("after", ()).await.expect_err("the remote is gone");
     assert_eq!(sent(after), (ErrorKind::Disconnected, false));
-    let wrong = peer.call::<Value>("wrong", 7).await.expect_err("params are no number");
+    let wrong = peer.call::<Value>("wrong", 7).await.expect_err("a number is not params");
     assert_eq!(sent(wrong), (ErrorKind::Params, false));
 
     let (here, there) = tokio::io::duplex(4000);
@@ -106,7 +106,7 @@ async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_a_waiting_call_that_nobody_polls_keeps_no_other_sender_waiting() {
+async fn p9_waiting_call_that_is_not_polled_does_not_block_other_senders() {
     let (peer, remote) = full_peer(Router::new()).await;
     let _parked = poll_once(peer.call::<Value>("parked", ())).await;
     let notification = poll_once(peer.notify("also_parked", ())).await;
@@ -126,7 +126,7 @@ async fn p9_a_waiting_call_that_nobody_polls_keeps_no_other_sender_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn p9_a_waiting_call_that_nobody_polls_keeps_no_handler_from_its_beginning() {
+async fn p9_waiting_call_that_is_not_polled_does_not_block_handlers() {
     let slow = blocking(async |(n,): (u32,)| n);
     let (peer, mut remote) = full_peer(Router::new().method("slow", slow)).await;
     let _parked = poll_once(peer.call::<Value>("parked", ())).await;
@@ -163,7 +163,7 @@ async fn p9_calls_from_many_threads_that_wait_for_room_are_all_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_what_waits_is_sent_in_the_order_of_sending() {
+async fn p9_waiting_messages_are_sent_in_call_order() {
     let (peer, remote) = full_peer(Router::new()).await;
     let _call = poll_once(peer.call::<Value>("first", ())).await;
     let mut sent = Vec::new();
@@ -180,7 +180,7 @@ async fn p9_what_waits_is_sent_in_the_order_of_sending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p3_what_is_dropped_while_it_waits_is_never_sent_nor_cancelled() {
+async fn p3_message_dropped_in_the_queue_is_neither_sent_nor_cancelled() {
     let (peer, remote) = full_peer(Router::new()).await;
     let call = poll_once(peer.call::<Value>("dropped", ())).await;
     let notification = poll_once(peer.notify("dropped_too", ())).await;
@@ -210,7 +210,7 @@ async fn p9_calls_that_are_given_up_before_the_driver_runs_do_not_gather() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p2_what_waits_for_room_until_its_time_is_over_fails_and_is_not_sent() {
+async fn p2_message_that_times_out_while_waiting_for_room_is_not_sent() {
     let (peer, remote) = full_peer(Router::new()).await;
     let begun = Instant::now();
     let short = Duration::from_secs(2);
@@ -229,7 +229,7 @@ async fn p2_what_waits_for_room_until_its_time_is_over_fails_and_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_what_waits_for_room_fails_when_the_connection_goes() {
+async fn p5_messages_waiting_for_room_fail_when_the_connection_ends() {
     let (peer, remote) = full_peer(Router::new()).await;
     let call = poll_once(peer.call::<Value>("a", ())).await;
     let notification = poll_once(peer.notify("b", ())).await;
@@ -252,7 +252,7 @@ async fn p5_a_close_sends_the_notifications_that_wait_and_ends_the_calls() {
 }
 
 #[test]
-fn p9_waiting_for_room_needs_no_clock_of_the_sender() {
+fn p9_waiting_for_room_works_in_a_runtime_without_a_timer() {
     let driving = links::current_thread();
     let (peer, remote) = driving.block_on(full_peer(Router::new()));
     let (waits, both_wait) = std::sync::mpsc::channel();

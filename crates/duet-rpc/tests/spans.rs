@@ -132,7 +132,7 @@ async fn g3_records_of_a_handler_are_inside_a_span_with_connection_method_and_id
 }
 
 #[tokio::test]
-async fn g6_message_of_a_failure_is_logged_if_it_stands_in_the_source() {
+async fn g6_message_of_a_failure_is_logged_if_it_is_static() {
     let notes = Notes::default();
     let _guard = tracing::subscriber::set_default(notes.clone());
     let (client, _server) = links::client_of(router());

@@ -17,7 +17,7 @@ mod process {
     use std::io::{Read, Write};
     use std::process::{Command, ExitCode, Stdio};
 
-    use duet_rpc::{OrInternal, Profile, Router};
+    use duet_rpc::{Failure, OrInternal, Profile, Router};
 
     pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
@@ -30,12 +30,19 @@ mod process {
             .method("fail", async || {
                 Err::<i64, _>(std::io::Error::other("disk full")).or_internal()
             })
+            .method("refuse", async || Err::<i64, _>(Failure::new(1001, "Overdrawn")))
+            .method("guarded", async || 1)
+            .guard(|message| match message.method() {
+                "guarded" => Err(Failure::new(1002, "Log in first")),
+                _ => Ok(()),
+            })
             .method("work", async || 1);
         duet_rpc::serve(Profile::agent(), router)
     }
 
     pub(super) fn client() -> ExitCode {
         g1_failures_and_panics_are_printed();
+        g5_errors_that_the_application_answers_on_purpose_are_not_printed();
         l8_a_stderr_that_nobody_reads_does_not_stop_the_server();
         ExitCode::SUCCESS
     }
@@ -68,6 +75,19 @@ mod process {
         assert!(line("fail").contains("disk full"), "{said}");
         assert!(!said.contains("secret") && !said.contains('\u{1b}'), "{said}");
         assert!(!said.contains("work"), "{said}");
+    }
+
+    fn g5_errors_that_the_application_answers_on_purpose_are_not_printed() {
+        let mut server = start();
+        let notification = "{\"jsonrpc\":\"2.0\",\"method\":\"refuse\"}\n";
+        let requests = request("refuse") + &request("guarded") + notification;
+        server.stdin.take().expect("a pipe").write_all(requests.as_bytes()).expect("it reads");
+        let output = server.wait_with_output().expect("it ends");
+        let (answers, said) = (output.stdout, String::from_utf8_lossy(&output.stderr));
+        assert_eq!(String::from_utf8_lossy(&answers).lines().count(), 2, "{said}");
+        // Nobody else learns that a notification failed.
+        let lines: Vec<_> = said.lines().collect();
+        assert!(matches!(lines[..], [line] if line.ends_with("(method \"refuse\")")), "{said}");
     }
 
     fn l8_a_stderr_that_nobody_reads_does_not_stop_the_server() {

@@ -129,7 +129,7 @@ impl Observer for Ends {
 }
 
 #[tokio::test]
-async fn p7_a_subscription_gets_what_guards_let_pass_and_observers_see_all_of_it() {
+async fn p7_guards_filter_subscriptions_and_observers_see_every_notification() {
     let ends = Ends::default();
     let router = Router::new()
         .method("known", |(number,): (u64,)| number)

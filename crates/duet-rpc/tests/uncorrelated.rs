@@ -49,7 +49,7 @@ async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_call_over_the_remotes_limit_fails_at_once_and_others_go_on() {
+async fn m5_call_over_the_remotes_limit_fails_immediately_and_others_continue() {
     for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
         let profile = profile.max_in_flight(8);
         let (client, server) = client_of_narrow(&profile);

@@ -233,7 +233,7 @@ async fn t2_f1_fragments_are_joined_and_pings_between_them_answered() {
 }
 
 #[tokio::test]
-async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
+async fn t2_f4_invalid_json_gets_an_error_and_the_connection_stays_open() {
     for role in [Role::Client, Role::Server] {
         let (_peer, mut remote) = serve(role);
         for text in ["", "{", "[1,", "\u{feff}{}"] {
@@ -246,7 +246,7 @@ async fn t2_f4_what_is_no_json_is_answered_and_the_connection_lives() {
 }
 
 #[tokio::test]
-async fn f4_t2_text_that_is_not_utf8_closes_with_1007_and_what_came_before_is_answered() {
+async fn f4_t2_invalid_utf8_closes_with_1007_after_earlier_requests_are_answered() {
     for role in [Role::Client, Role::Server] {
         for (case, text) in [
             ("a wrong byte", &b"\"\xff\xfe\""[..]),
@@ -267,7 +267,7 @@ async fn f4_t2_text_that_is_not_utf8_closes_with_1007_and_what_came_before_is_an
 }
 
 #[tokio::test]
-async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_before_is_answered() {
+async fn t2_f3_oversize_message_closes_with_1009_after_earlier_requests_are_answered() {
     for role in [Role::Client, Role::Server] {
         let (peer, mut remote) = serve(role);
         let mut stream = remote.request(1);
@@ -293,7 +293,7 @@ async fn t2_f3_a_message_that_is_too_large_ends_the_connection_and_what_came_bef
 }
 
 #[tokio::test]
-async fn t2_what_breaks_the_rules_of_frames_ends_the_connection() {
+async fn t2_invalid_frame_closes_with_1002_after_earlier_requests_are_answered() {
     let rows: [(Role, &[u8]); 5] = [
         (Role::Server, b"\x81\x01x"),
         (Role::Client, b"\x81\x81\0\0\0\0x"),
@@ -312,7 +312,7 @@ async fn t2_what_breaks_the_rules_of_frames_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn t2_a_close_is_answered_with_its_code_behind_what_was_asked_before() {
+async fn t2_close_frame_is_echoed_after_earlier_requests_are_answered() {
     for role in [Role::Client, Role::Server] {
         for (control, expect) in [
             (Control::close(1000, ""), "Close(Some(1000))"),
@@ -394,7 +394,7 @@ async fn t2_l4_close_code_says_whether_the_program_goes_away() {
 }
 
 #[tokio::test]
-async fn t2_f1_wherever_it_is_cut_what_was_whole_is_answered_and_it_ends() {
+async fn t2_f1_complete_requests_are_answered_wherever_the_stream_ends() {
     for role in [Role::Client, Role::Server] {
         let (_, mut remote) = serve(role);
         let parts = [
@@ -442,7 +442,7 @@ async fn p9_l8_a_remote_that_reads_nothing_is_not_read_and_costs_bounded_memory(
 }
 
 #[tokio::test]
-async fn l5_to_close_takes_no_time_though_the_remote_reads_nothing() {
+async fn l5_close_does_not_wait_for_a_remote_that_reads_nothing() {
     let (peer, remote) = serve(Role::Server);
     let text = "x".repeat(100_000);
     // More than the socket takes.
@@ -493,7 +493,7 @@ async fn t2_remote_that_answers_pings_stays_connected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f6_a_message_that_never_ends_is_given_up() {
+async fn f6_message_that_never_ends_closes_the_connection() {
     let (peer, mut remote) = serve(Role::Server);
     let (whole, half) = (remote.request(1), remote.request(2));
     remote.send(&[&whole, &half[..half.len() - 1]].concat()).await;
@@ -505,7 +505,7 @@ async fn f6_a_message_that_never_ends_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn t2_g5_g6_the_log_says_what_ended_a_connection_and_nothing_of_what_came() {
+async fn t2_g5_g6_log_gives_the_reason_of_the_end_and_no_payload() {
     let log = Log::up_to(Level::WARN);
     // With only one subscriber in the process, `tracing` would disable records that threads of other
     // tests log first.

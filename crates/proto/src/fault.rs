@@ -84,9 +84,9 @@ impl fmt::Display for Malformed {
             Malformed::LengthConflict => "two Content-Length headers disagree",
             Malformed::LengthMissing => "a header section has no Content-Length",
             Malformed::ZeroLength => "a length prefix is zero",
-            Malformed::NoPrefix => "text stands where a length prefix belongs: stray output?",
+            Malformed::NoPrefix => "text in place of a length prefix: stray output?",
             Malformed::NoTerminator => "a payload is not followed by a newline",
-            Malformed::ZeroByte => "a payload holds a zero byte",
+            Malformed::ZeroByte => "a payload contains a zero byte",
         })
     }
 }

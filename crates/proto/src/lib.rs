@@ -9,7 +9,7 @@
 //!  bytes ◀── frame::write_frame ◀── message::write_* ◀── your answer
 //! ```
 //!
-//! No input from a peer makes this code panic, grow past its [`Limits`], or lose the message behind
+//! No input from a peer makes this code panic, grow past its [`Limits`], or lose the message after
 //! a bad one.
 //!
 //! ```

@@ -127,7 +127,7 @@ fn f20_line_ends_blank_lines_and_a_last_line_without_line_end() {
 }
 
 #[test]
-fn f2_in_ndjson_each_bad_line_is_answered() {
+fn f2_ndjson_framing_each_bad_line_is_answered() {
     ndjson(
         &format!("a\nb\n{A}\n{{\n}}\n"),
         &[PARSE_ERROR, PARSE_ERROR, A, PARSE_ERROR, PARSE_ERROR],
@@ -161,7 +161,7 @@ fn f30_a_payload_without_its_newline_is_a_parse_error() {
 }
 
 #[test]
-fn f2_in_length_bytes_left_over_by_a_wrong_length_are_the_same_fault() {
+fn f2_length_framing_bytes_left_over_by_a_wrong_length_are_the_same_fault() {
     length(b"\0\0\0\x01{\n\"a\":1}\n", &[PARSE_ERROR]);
     length(b"\0\0\0\x03[1,\n2]\n", &[PARSE_ERROR]);
     // Another frame is another fault.
@@ -180,7 +180,7 @@ fn f31_lengths_over_the_limit_and_of_zero() {
     length(b"\x00\x00\x00\x00", &[PARSE_ERROR]);
     let text = format!("\"{}\"", "x".repeat(98));
     length(&framed(Framing::Length, &text), &[&text]);
-    // Exactly the refused payload is skipped: an error behind it is a new fault.
+    // Exactly the refused payload is skipped: an error after it is a new fault.
     let skipped = over(format!("{}\n", "x".repeat(101)).as_bytes());
     length(&[&skipped, &b"stray"[..]].concat(), &["!-32600 oversize", PARSE_ERROR]);
     // A stray zero before a length of ten is not a length of zero with its newline.
@@ -191,7 +191,8 @@ fn f31_lengths_over_the_limit_and_of_zero() {
 
 #[test]
 fn f31_the_next_frame_is_served_even_if_the_refused_prefix_could_overlap_it() {
-    // The zero inside the prefix, with the bytes behind it, is a length that is never filled.
+    // The zero inside the prefix and the bytes after it look like a length whose payload never
+    // arrives in full.
     let text = format!("\"{}\"", "a".repeat(298));
     let next = framed(Framing::Length, &text);
     for prefix in [b"\x00\x10\x00\x01", b"\x00\xff\x00\x03", b"\x00\x20\x00\x00"] {
@@ -205,7 +206,7 @@ fn f31_the_next_frame_is_served_even_if_the_refused_prefix_could_overlap_it() {
 }
 
 #[test]
-fn f2_f31_from_16_mib_on_a_frame_behind_a_bad_body_may_begin_with_any_byte() {
+fn f2_f31_from_16_mib_on_a_frame_after_a_bad_body_may_begin_with_any_byte() {
     let limits = limits().with(|it| it.message_bytes = 1 << 25);
     let text = format!("\"{}\"", "x".repeat((1 << 24) + 5));
     let input = [b"\0\0\0\x01{\n".to_vec(), framed(Framing::Length, &text)].concat();
@@ -242,7 +243,7 @@ fn f31_a_length_over_the_limit_may_begin_with_any_byte_and_only_printable_text_i
     for input in [&b"C"[..], b"\n", b"\xff\n", b"\x01\0\0"] {
         check_to_the_end(Framing::Length.into(), &limits(), input, &[], &[PARSE_ERROR]);
     }
-    // A payload that arrives is skipped to its end, and an error behind it is a new fault.
+    // A payload that arrives is skipped to its end, and an error after it is a new fault.
     let over = [&b"\x01\0\0\0"[..], &vec![b'x'; 1 << 24], b"\n"].concat();
     let mut decoder = Decoder::new(Framing::Length, &limits());
     let found = feed(&mut decoder, &[&over, &over, &framed(Framing::Length, "nope"), &next]);
@@ -363,7 +364,7 @@ fn auto_reports_the_framing_with_its_first_byte_and_keeps_no_white_space() {
         assert!(decoder.next_event().is_none());
         assert_eq!(decoder.at_hand(), b"", "white space is not kept (F3)");
         assert_eq!(decoder.feed(first.as_bytes()), 1);
-        assert_eq!(decoder.framing(), Some(framing), "it was not looked at yet");
+        assert_eq!(decoder.framing(), Some(framing), "the byte is known before it is decoded");
         assert!(decoder.next_event().is_none());
         assert_eq!((decoder.framing(), decoder.at_hand()), (Some(framing), first.as_bytes()));
     }
@@ -416,7 +417,7 @@ fn p8_decoders_share_one_buffer_in_turn() {
         assert_eq!(memory.capacity(), 50_000);
         // The memory that it has now is its own.
         assert_eq!(decoder.lend(vec![7]), Some(vec![7]));
-        assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "what was at hand stays");
+        assert_eq!(feed(&mut decoder, &[&frame[cut..]]), [A], "buffered bytes stay");
         assert_eq!(decoder.at_hand(), b"");
     }
 }

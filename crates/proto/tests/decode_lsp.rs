@@ -221,7 +221,7 @@ fn f13_only_the_bytes_up_to_the_limit_decide_about_a_long_first_line() {
 }
 
 #[test]
-fn f2_f13_of_long_sections_in_a_row_a_few_are_read_and_the_others_searched() {
+fn f2_f13_after_a_few_consecutive_long_sections_the_next_ones_are_searched() {
     let fault = "!-32600 header-too-large";
     let pad = "x".repeat(100);
     let long = format!("Content-Length: 5\r\nX: {pad} ");
@@ -244,7 +244,7 @@ fn f13_the_refusal_needs_no_further_bytes() {
 }
 
 #[test]
-fn f14_an_oversize_body_is_refused_before_it_comes_and_skipped_and_the_limit_is_served() {
+fn f14_an_oversize_body_is_refused_before_it_arrives_and_a_body_at_the_limit_is_served() {
     let body = "x".repeat(150);
     let limit = format!("\"{}\"", &body[..98]);
     rows(&[
@@ -335,7 +335,7 @@ fn the_largest_possible_limits_work() {
 }
 
 #[test]
-fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash() {
+fn f16_a_content_length_line_begins_the_next_frame_unless_it_follows_a_dash() {
     let length = B.len();
     rows(&[
         (&format!("junk\r\njunk cONTENT-lENGTH: \t{length} \r\n\r\n{B}"), &[PARSE_ERROR, B]),
@@ -357,14 +357,14 @@ fn f16_the_next_length_line_is_the_next_frame_in_any_case_but_not_behind_a_dash(
 }
 
 #[test]
-fn f1_f11_conflicting_lengths_behind_a_bad_body_give_the_same_events_however_cut() {
+fn f1_f11_conflicting_lengths_after_a_bad_body_give_the_same_events_however_cut() {
     let dispute = "Content-Length:5\r\nContent-Length:6\r\n\r\n";
     let input = format!("Content-Length:6\r\n\r\n{{\"j\n\n\n{dispute}");
     to_the_end(input, &[PARSE_ERROR], &[PARSE_ERROR]);
 }
 
 #[test]
-fn f11_f16_behind_a_fault_the_second_of_two_lengths_is_the_next_frame() {
+fn f11_f16_after_a_fault_the_second_of_two_lengths_begins_the_next_frame() {
     for between in ["", "\r\n", "\n", "x", "x\r\n"] {
         let lengths = format!("Content-Length: 9\r\n{}", with_header("Content-Length: 2", "[]"));
         rows(&[(&format!("Content-Length: 1\r\n\r\nx{between}{lengths}"), &[PARSE_ERROR, "[]"])]);
@@ -372,7 +372,7 @@ fn f11_f16_behind_a_fault_the_second_of_two_lengths_is_the_next_frame() {
 }
 
 #[test]
-fn f2_f11_f13_f15_faults_behind_a_skipped_oversize_body_are_reported_again() {
+fn f2_f11_f13_f15_faults_after_a_skipped_oversize_body_are_reported_again() {
     for end in ["x", "\n"] {
         let oversize = format!("Content-Length: 151\r\n\r\n{}{end}", "x".repeat(150));
         let pad = "x".repeat(150);
@@ -388,7 +388,7 @@ fn f2_f11_f13_f15_faults_behind_a_skipped_oversize_body_are_reported_again() {
 }
 
 #[test]
-fn f2_f13_two_bad_frames_are_two_faults_and_lengths_glued_to_other_headers_are_one() {
+fn f2_f13_two_bad_frames_are_two_faults_and_glued_headers_are_one_fault() {
     let skipped = format!("Content-Length: 150\r\n\r\n{}", "x".repeat(150));
     rows(&[
         ("Content-Length: 3\r\n\r\nabcContent-Length: 3\r\n\r\nxyz", &[PARSE_ERROR, PARSE_ERROR]),

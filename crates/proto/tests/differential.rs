@@ -46,7 +46,7 @@ fn m1_m2_m3_m4_m5_m7_m8_every_combination_of_members_agrees_with_the_reference()
             }
             rest /= choices.len();
         }
-        // The order of members has no meaning, so each combination has another.
+        // The order of members has no meaning, so it differs from combination to combination.
         let by = number % members.len().max(1);
         members.rotate_left(by);
         let text = format!("{{{}}}", members.join(","));

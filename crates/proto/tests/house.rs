@@ -1,6 +1,6 @@
-//! Checks of the repository itself: the dependencies between modules, a test for every rule of the
-//! specification, the place of `unsafe`, external dependencies, and the existence of tests that
-//! pages name as evidence.
+//! Checks of the repository itself: the dependencies between modules, the size of the heart, a test for
+//! every rule of the specification, the place of `unsafe`, external dependencies, and the existence of
+//! tests that pages name as evidence.
 
 #[path = "house/arrows.rs"]
 mod arrows;
@@ -8,6 +8,8 @@ mod arrows;
 mod evidence;
 #[path = "house/growth.rs"]
 mod growth;
+#[path = "house/heart.rs"]
+mod heart;
 #[path = "house/rules.rs"]
 mod rules;
 #[path = "house/supply.rs"]
@@ -64,7 +66,7 @@ fn the_core_is_pure() {
         for word in
             ["tokio", "std::net", "std::fs", "std::thread", "std::io", "::now()", "println!"]
         {
-            assert!(!code.contains(word), "{} knows {word}", path.display());
+            assert!(!code.contains(word), "{} uses {word}", path.display());
         }
     }
 }
@@ -84,7 +86,7 @@ fn a_session_changes_its_phase_in_one_file() {
 }
 
 #[test]
-fn the_codes_of_errors_stand_in_one_file() {
+fn error_codes_are_in_one_file() {
     let is_code = |word: &str| {
         let digits = word.strip_prefix("-32").unwrap_or_default();
         // `i16::MIN` is not an error code.
@@ -95,7 +97,7 @@ fn the_codes_of_errors_stand_in_one_file() {
             let mut words = code.split(|c: char| c != '-' && !c.is_ascii_digit());
             let has_codes = words.any(is_code);
             let is_right = has_codes == path.ends_with("message/error.rs") || is_test(&path);
-            assert!(is_right, "{} has codes of errors", path.display());
+            assert!(is_right, "{} contains error codes", path.display());
         }
     }
 }
@@ -103,7 +105,7 @@ fn the_codes_of_errors_stand_in_one_file() {
 /// Claims of ARCHITECTURE.md about the library that are finer than the dependencies between
 /// modules.
 #[test]
-fn modules_of_the_library_keep_to_their_part() {
+fn library_modules_do_not_use_code_that_belongs_to_other_modules() {
     let source = workspace().join("crates/duet-rpc/src");
     let check = |below: &str, forbidden: &[&str], but_for: &[&str]| {
         let mut checked = 0;
@@ -116,7 +118,7 @@ fn modules_of_the_library_keep_to_their_part() {
             }
             checked += 1;
             for word in forbidden {
-                assert!(!code.contains(word), "{name} knows {word}");
+                assert!(!code.contains(word), "{name} uses {word}");
             }
         }
         assert!(checked > 0, "{below}");
@@ -128,17 +130,17 @@ fn modules_of_the_library_keep_to_their_part() {
     }
     // HTTP heads, bodies and the access policy are pure.
     check("net/web/", &["tokio"], &["net/web/upgrade.rs"]);
-    // One connection, one owner.
+    // Only the connection owns a session.
     check("", &["Session<", "Session::new", "session::Session"], &["connection"]);
-    // One panic guard.
+    // Only the panic guard catches panics.
     check("", &["catch_unwind"], &["panic_guard.rs"]);
-    // One way to lock.
+    // One function locks a mutex.
     check("", &[".lock().unwrap"], &["sync.rs"]);
 }
 
-/// Decisions that stand in one place of the library each.
+/// Decisions of the library, each made in one place.
 #[test]
-fn each_decision_of_a_connection_stands_in_one_place() {
+fn each_decision_of_a_connection_is_made_in_one_place() {
     let source = workspace().join("crates/duet-rpc/src");
     for (text, place) in [
         ("fn answer(&mut self, job:", "connection/dispatch.rs"),
@@ -169,7 +171,7 @@ fn the_core_depends_on_nothing_that_waits() {
 }
 
 #[test]
-fn unsafe_code_stands_in_one_file() {
+fn unsafe_code_is_in_one_file() {
     let folders = ["crates", "fuzz/fuzz_targets", "bench/driver", "bench/limit", "bench/ours"];
     for path in folders.iter().flat_map(|folder| files(&workspace().join(folder))) {
         // This file has the word in strings.
@@ -198,13 +200,13 @@ fn every_unsafe_block_is_counted_and_says_why_it_is_sound() {
             if found.starts_with("unsafe_code") {
                 continue;
             }
-            assert!(found.starts_with("unsafe {"), "line {}: only blocks: {line}", number + 1);
+            assert!(found.starts_with("unsafe {"), "line {}: not a block: {line}", number + 1);
             blocks += 1;
             let above = lines[..number].iter().rev().map(|line| line.trim());
             let mut reason = above.take_while(|line| line.starts_with("//"));
             assert!(
                 reason.any(|line| line.starts_with("// SAFETY: ")),
-                "line {}: why is this sound? {line}",
+                "line {}: no SAFETY comment above: {line}",
                 number + 1
             );
         }

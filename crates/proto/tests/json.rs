@@ -24,7 +24,7 @@ fn corpus(kind: &str) -> Vec<(String, Vec<u8>)> {
     cases
 }
 
-/// The text as an element of an array, behind `before` other bytes, so that every alignment occurs.
+/// The text as an element of an array, after `before` other bytes, so that every alignment occurs.
 fn embedded(text: &[u8], before: usize) -> Vec<u8> {
     [b"[\"", vec![b'x'; before].as_slice(), b"\",", text, b",", &[b' '; 300], b"0]"].concat()
 }
@@ -109,7 +109,7 @@ fn a_refusal_has_its_reason() {
     assert_eq!(Text::check(b"[1,]", 8).expect_err("refused").at, 3);
 }
 
-/// Requests of a size, in the shapes that have a reader of their own: flat params, nested params,
+/// Requests of a size, in the shapes that have separate readers: flat params, nested params,
 /// and none.
 fn requests(size: usize) -> Vec<String> {
     let head = r#"{"jsonrpc":"2.0","id":17,"method":"echo","params":"#;
@@ -130,7 +130,7 @@ fn a_quote_in_the_wrong_place_of_flat_params_is_found_at_every_size() {
         let pad = "x".repeat(pad);
         let valid = format!(r#"{{"params":{{"a":"x",":":"y"}},"pad":"{pad}"}}"#);
         assert!(Text::check(valid.as_bytes(), DEPTH).is_ok(), "{valid}");
-        // Read from a byte too early, these would be names and values.
+        // A reader that is one byte too far back would read these as valid names and values.
         for broken in
             [r#"{"a":"x",":"y"}"#, r#"{"a":"x","":"y":"z"}"#, r#"{"a":1,:"y"}"#, r#"{"a":","b":1}"#]
         {
@@ -162,8 +162,8 @@ fn requests_of_every_size_agree_with_an_independent_parser() {
             let bytes = request.as_bytes();
             let text = Text::check(bytes, DEPTH).unwrap_or_else(|not| panic!("{request}: {not}"));
             assert_eq!(text.kind(), Kind::Object);
-            // A third of the positions for each size; together all of them at each offset in a
-            // block.
+            // Changes every third position. The sizes together cover all positions, at each offset
+            // in a block.
             for place in (size % 3..bytes.len()).step_by(3) {
                 for byte in *b"{],:\" 0\\x\xff" {
                     let mut changed = bytes.to_vec();

@@ -93,8 +93,8 @@ fn f3_a_moved_body_takes_no_more_room_than_it_needs() {
     }
 }
 
-/// Feeds all of the input in reads as large as the decoder offers. Returns the answers in short
-/// form and the peak of allocated bytes.
+/// Feeds the input in reads of the size that the decoder offers. Returns the answers in short form,
+/// and the peak of allocated bytes.
 fn flood(framing: Framing, limits: &Limits, input: &[u8]) -> (Vec<String>, u64) {
     let mut answers = Vec::new();
     let measured = measure(|| {
@@ -126,8 +126,9 @@ fn flood(framing: Framing, limits: &Limits, input: &[u8]) -> (Vec<String>, u64) 
 
 const TEN_MB: usize = 10_000_000;
 
-/// The largest buffer and the half from which it grew: while a buffer moves, this counter sees
-/// both, although the system moves large buffers in place. Then the memory of the test itself.
+/// Maximum number of allocated bytes: the largest buffer, the half from which it grew, and the memory
+/// of the test itself. The counter sees both buffers while one grows, although the system may extend
+/// a large buffer in place.
 fn bound(limits: &Limits) -> u64 {
     (limits.message_bytes * 3 / 2 + limits.header_bytes + 64 * 1024 + 16 * 1024) as u64
 }
@@ -177,7 +178,7 @@ fn f3_m9_ten_megabytes_of_anything_cost_bounded_memory_and_one_fault() {
 }
 
 #[test]
-fn m9_ten_megabytes_of_depth_within_the_limit_are_a_parse_error() {
+fn m9_ten_megabytes_of_nesting_within_the_message_limit_are_a_parse_error() {
     let limits = Profile::editor().limits;
     for opening in ["[", "{\"a\":"] {
         let deep = opening.repeat(TEN_MB / opening.len());
@@ -218,7 +219,7 @@ fn an_idle_decoder_frees_its_memory() {
         support::feed(&mut decoder, &[&framed(Framing::Ndjson, &text), b"[1,"]);
         decoder.shrink();
         let held = decoder.partial().map(|partial| partial.received);
-        assert_eq!(held, Some(3), "what has arrived stays");
+        assert_eq!(held, Some(3), "the bytes that have arrived stay");
         std::mem::forget(decoder);
     });
     assert!(measured.bytes_current < 100, "{} bytes", measured.bytes_current);
@@ -226,8 +227,8 @@ fn an_idle_decoder_frees_its_memory() {
 
 #[test]
 fn time_is_linear_even_byte_by_byte() {
-    // Counted, not timed: the allocations show how many bytes the decoder moves or requests, and a
-    // search that starts over would not end while the test runs.
+    // Counts allocations instead of time: they show how often the decoder grows or moves its
+    // buffer. A decoder that searched all bytes again after each byte would not finish in time.
     let limits = Limits::default();
     for framing in Framing::ALL {
         let frame = framed(framing, format!("\"{}\"", "x".repeat(1_000_000)));

@@ -96,7 +96,7 @@ fn m3_params_are_an_object_an_array_null_or_absent() {
 }
 
 #[test]
-fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
+fn m4_unknown_members_are_ignored_and_repeated_known_members_refused() {
     rows(&[
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","x":1,"x":2,"ID":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":1,"error":2}"#, "request 1 a absent"),
@@ -109,10 +109,10 @@ fn m4_other_members_are_ignored_and_ours_may_not_repeat() {
         // This name is a backslash and six letters, not `id`.
         (r#"{"jsonrpc":"2.0","method":"a","\\u0069d":2}"#, "notification a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","\\u0069d":2}"#, "request 1 a absent"),
-        // Names that only begin like a member of the envelope.
+        // Names that begin like the name of a member of the envelope, and continue.
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","jsonrpc2:":3}"#, "request 1 a absent"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"a","params:":[],"error:":1}"#, "request 1 a absent"),
-        // A later colon is not the one behind the name.
+        // A later colon is not the one after the name.
         (r#"{ "method": "abc:1","id":1,"jsonrpc":"2.0"}"#, "request 1 abc:1 absent"),
         (r#"{ "params": ["ab:1"],"id":1,"method":"a","jsonrpc":"2.0"}"#, r#"request 1 a ["ab:1"]"#),
         (r#"{ "result": "abc:1","id":1,"jsonrpc":"2.0"}"#, r#"response 1 result "abc:1""#),
@@ -232,7 +232,7 @@ fn m9_depth_is_bounded_and_the_outermost_is_level_one() {
     let in_envelope = |depth| format!(r#"{{"a":{}}}"#, nested(depth));
     assert!(Text::check(in_envelope(127).as_bytes(), 128).is_ok());
     assert!(Text::check(in_envelope(128).as_bytes(), 128).is_err());
-    // At each size that has a reader of its own.
+    // At each size that has its own reader.
     for size in [0, 70, 150, 300] {
         let pad = "x".repeat(size);
         let flat = format!(r#"{{"params":{{"a":"{pad}"}}}}"#);

@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn f2_whatever_stands_between_them_every_message_comes_out_once_and_in_order(
+    fn f2_every_message_comes_out_once_and_in_order_whatever_garbage_stands_between(
         parts in prop::collection::vec((garbage(), "[a-z]{1,20}"), 1..6),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
@@ -149,7 +149,8 @@ proptest! {
         runs in prop::collection::vec(prop::collection::vec(46u8..126, 1..300), 1..5),
         cuts in prop::collection::vec(any::<usize>(), 0..12),
     ) {
-        // No line ends, which could end a header, and no dash, behind which no header begins.
+        // The garbage has no line end, which could end a header, and no dash, because no header
+        // begins after a dash.
         for framing in Framing::ALL {
             let mut stream = Vec::new();
             for run in &runs {

@@ -140,7 +140,7 @@ fn p3_a_cancel_crosses_the_reply_on_the_wire() {
 }
 
 #[test]
-fn p3_a_cancel_right_behind_its_request_cancels_it() {
+fn p3_a_cancel_right_after_its_request_cancels_it() {
     for profile in [agent(), desktop()] {
         profile.race(&[
             ("a call park", "park#1"),
@@ -218,7 +218,7 @@ fn p3_a_second_cancel_has_no_effect() {
 }
 
 #[test]
-fn p3_an_id_is_used_again_after_its_cancel_while_the_old_handler_runs_or_never_ran() {
+fn p3_a_cancelled_id_can_be_reused_while_its_old_handler_runs_or_if_it_never_ran() {
     agent().check(&[
         ("park.a#1", ">park.a#1"),
         ("~1", "1!-32800 stop park.a"),
@@ -247,7 +247,7 @@ fn p3_of_two_requests_with_one_id_under_sequential_order_the_last_is_cancelled()
 }
 
 #[test]
-fn p3_cancelling_a_waiting_message_releases_those_behind_it() {
+fn p3_cancelling_a_waiting_message_releases_the_messages_after_it() {
     agent()
         .with(|it| it.order = Order::ByKey)
         .check(&[("hold; a/1#1; n/1; m/1; ~1", "1!-32800 >n/1 >m/1"), ("free", "")]);
@@ -323,7 +323,7 @@ fn p1_each_side_calls_the_other_from_within_a_handler() {
 }
 
 #[test]
-fn l8_a_response_behind_more_requests_than_may_wait_is_still_read() {
+fn l8_a_response_after_more_requests_than_may_wait_is_still_read() {
     let limits = Limits::default().with(|it| it.waiting = 1);
     desktop().with(|it| it.limits = limits).race(&[
         ("a call park.outer", "park.outer#1"),
@@ -408,7 +408,7 @@ fn l5_after_a_close_the_time_counts_from_the_close() {
 }
 
 #[test]
-fn l5_a_signal_after_the_end_of_the_input_only_tightens() {
+fn l5_a_signal_after_the_end_of_the_input_only_shortens_the_wait() {
     agent().check(&[
         ("park#1", ">park#1"),
         ("eof; +1000; close; left", "750"),
@@ -471,7 +471,7 @@ fn l4_m6_every_request_of_a_batch_is_answered_if_it_came_before_the_shutdown() {
         ("[park.a#1 shut#2 b#3 a#1]", ">park.a#1 >shut#2"),
         ("end park.a", &late("[2=ok 3!late 1!late 1=ok]")),
     ]);
-    // Messages behind a handler that closes: in its own batch, in another, and alone.
+    // Messages after a handler that closes: in its own batch, in another, and alone.
     desktop().check(&[
         ("[park.a#1 park.shut#2 b#3 c#4]", ">park.a#1"),
         ("end park.a", ">park.shut#2"),
@@ -608,7 +608,7 @@ fn p5_waiting_messages_never_start_after_the_connection_is_gone() {
 }
 
 #[test]
-fn p5_the_phases_go_one_way() {
+fn p5_a_phase_never_goes_back() {
     let mut pair = Pair::new(&agent(), &agent());
     let ending = |pair: &Pair| match pair.a.session.phase() {
         Phase::Open => "open",

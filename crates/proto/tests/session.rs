@@ -143,7 +143,7 @@ fn m6_a_response_in_a_batch_settles_its_call_and_the_rest_is_answered() {
 }
 
 #[test]
-fn m6_invalid_entries_are_answered_each_in_the_array() {
+fn m6_each_invalid_entry_is_answered_in_the_array() {
     ordered(Sequential).check(&[
         ("[1 2 3]", "[null!-32600 null!-32600 null!-32600]"),
         ("[]", "null!-32600"),
@@ -304,7 +304,7 @@ fn m11_a_waiting_id_is_in_flight_and_escapes_do_not_make_another_id() {
 }
 
 #[test]
-fn m11_under_sequential_order_no_two_are_in_flight_so_none_is_a_duplicate() {
+fn m11_under_sequential_order_no_id_is_a_duplicate() {
     ordered(Sequential).check(&[
         ("park.a#1", ">park.a#1"),
         ("park.b#1; c#1; end park.a", "1=ok >park.b#1"),
@@ -323,7 +323,7 @@ fn p3_m11_under_sequential_order_a_cancellation_finds_every_request_with_the_sam
         ("~7", "7!-32800"),
         ("~7; end park.x", "1=ok"),
     ]);
-    // Three of them, and another one started behind the last.
+    // Three of them wait, and a request before them starts.
     ordered(Sequential).check(&[
         ("park.x#1", ">park.x#1"),
         ("park.y#8; park.a#7; park.b#7; park.c#7; end park.x", "1=ok >park.y#8"),
@@ -332,7 +332,7 @@ fn p3_m11_under_sequential_order_a_cancellation_finds_every_request_with_the_sam
         ("~7", "7!-32800"),
         ("~7; end park.y", "8=ok"),
     ]);
-    // The first runs and ends, while another request stands before the second.
+    // The first runs and ends, and another request waits between the two.
     ordered(Sequential).check(&[
         ("park.x#1", ">park.x#1"),
         ("park.a#7; park.c#8; park.b#7; end park.x", "1=ok >park.a#7"),
@@ -366,7 +366,7 @@ fn l2_sequential_invalid_messages_are_answered_in_their_turn() {
         ("fault; b#3; {}; end park.a", "1=ok 2!-32600 null!-32700 >b#3 3=ok null!-32600"),
         ("{}", "null!-32600"),
     ]);
-    // Unless no more may wait and reading must go on.
+    // They are answered immediately if no more may wait and reading cannot stop.
     limited(Sequential, |it| it.waiting = 1).check(&[
         ("park.a#1", ">park.a#1"),
         ("b#2; call x", "x#1"),
@@ -397,7 +397,8 @@ fn l2_m6_sequential_a_batch_of_invalid_entries_is_answered_in_its_turn() {
 fn l2_sequential_an_invalid_message_does_not_overtake_a_held_request() {
     ordered(Sequential).check(&[
         ("hold; a#1; {}; free", ">a#1 1=ok null!-32600"),
-        // Nor a request that runs while a call of ours is pending, as long as there is room.
+        // It does not overtake a running request either. A call of ours is pending, so reading
+        // cannot stop, but one more message may wait.
         ("call x", "x#1"),
         ("park#2", ">park#2"),
         ("{}; end park", "2=ok null!-32600"),
@@ -444,7 +445,7 @@ fn l2_concurrent_nothing_waits_for_anything() {
 }
 
 #[test]
-fn l2_by_key_the_same_key_in_order_and_others_concurrently() {
+fn l2_by_key_messages_of_one_key_run_in_order_and_others_concurrently() {
     ordered(ByKey).check(&[
         ("park.a/1#1", ">park.a/1#1"),
         ("b/1#2; park.n/2", ">park.n/2"),
@@ -638,7 +639,7 @@ fn l8_while_requests_are_held_notifications_go_on() {
 }
 
 #[test]
-fn l8_a_notification_behind_a_held_request_keeps_its_place() {
+fn l8_a_notification_after_a_held_request_keeps_its_place() {
     for order in [Sequential, Barrier, ByKey] {
         ordered(order).check(&[
             ("hold; a/1#1; n/1", ""),
@@ -821,7 +822,7 @@ fn p2_progress_on_something_else_or_without_a_token_restarts_nothing() {
 }
 
 #[test]
-fn p2_the_total_holds_without_a_timeout_with_one_that_is_longer_and_without_progress() {
+fn p2_the_total_limits_a_call_without_timeout_with_a_longer_timeout_or_without_progress() {
     for call in ["call x timeout=none token=7 total=250", "call x timeout=900 token=7 total=250"] {
         ordered(Barrier).check(&[
             (call, "x#1"),
@@ -834,7 +835,7 @@ fn p2_the_total_holds_without_a_timeout_with_one_that_is_longer_and_without_prog
 }
 
 #[test]
-fn p2_a_call_without_a_timeout_waits_forever_and_one_of_zero_not_at_all() {
+fn p2_a_call_without_timeout_waits_forever_and_a_timeout_of_zero_fails_immediately() {
     ordered(Barrier).check(&[
         ("call x timeout=none", "x#1"),
         ("call y timeout=0", "y#2"),
@@ -882,8 +883,8 @@ fn p1_the_two_directions_may_use_the_same_ids() {
     ]);
 }
 
-/// Pushes `l3` or `h3` (priority and size) and takes one on `?`. Shows events that are taken as
-/// `sequence-dropped`.
+/// Runs a script on a queue: `l3` or `h3` pushes an event with this priority and size, and `?`
+/// takes one. Shows each taken event as `sequence-dropped`.
 fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
     let mut queue = EventQueue::new(most_events, most_bytes);
     let (mut taken, mut pushed) = (Vec::new(), 0);
@@ -891,7 +892,7 @@ fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
         let (kind, bytes) = word.split_at(1);
         if kind == "?" {
             taken.push(queue.pop().map_or("none".to_owned(), |event| {
-                assert_eq!(event.data, event.sequence, "the number is that of the event");
+                assert_eq!(event.data, event.sequence, "the sequence counts all pushed events");
                 format!("{}-{}", event.sequence, event.dropped)
             }));
         } else {
@@ -908,7 +909,7 @@ fn events(most_events: usize, most_bytes: usize, script: &str) -> String {
 }
 
 #[test]
-fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_counts_them_behind_the_gap() {
+fn p9_a_full_queue_drops_the_oldest_events_of_low_priority_and_counts_them() {
     let rows = [
         (3, 99, "l1 l1 l1 ? ? ? ?", "1-0 2-0 3-0 none"),
         (2, 99, "l1 l1 l1 l1 ? ? ?", "3-2 4-0 none"),
@@ -917,7 +918,7 @@ fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_counts_them_behind_the_
         (2, 99, "l1 h1 h1 ? ?", "2-1 3-0"),
         (2, 99, "h1 h1 l1 ? ? ?", "1-0 2-0 none"),
         (2, 99, "h1 h1 h1 ? ?", "2-1 3-0"),
-        // The first event behind the gap carries the number of dropped events, even if it comes
+        // The first event after the gap carries the number of dropped events, even if it comes
         // later.
         (2, 99, "h1 l1 l1 h1 ? ? ?", "1-0 4-2 none"),
         (2, 99, "h1 h1 l1 ? ? l1 ?", "1-0 2-0 4-1"),

@@ -75,7 +75,7 @@ fn error(id: impl Into<Value>, code: i64) -> Value {
     json!({"jsonrpc": "2.0", "error": {"code": code}, "id": id.into()})
 }
 
-/// Compares by meaning: of an expected error only the code counts, because its message is ours.
+/// Compares by meaning. Of an expected error, only the code counts: we chose the message.
 fn same(found: &Value, expect: &Value) -> bool {
     match (found, expect) {
         (Value::Array(found), Value::Array(expect)) => {

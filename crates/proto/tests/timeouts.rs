@@ -57,7 +57,7 @@ fn f6_the_clock_runs_from_a_frames_first_byte_to_its_last() {
 }
 
 #[test]
-fn f6_a_frame_behind_bytes_without_an_event_has_its_own_clock() {
+fn f6_a_frame_after_bytes_without_an_event_has_its_own_clock() {
     let at = clock();
     // The bytes at 0 s are consumed without an event; the bytes at 29 s begin a new frame.
     let rows: [(Framing, &[u8], &[u8]); 3] = [
@@ -86,7 +86,7 @@ fn f6_a_frame_behind_bytes_without_an_event_has_its_own_clock() {
 }
 
 #[test]
-fn f6_f14_the_clock_runs_from_the_first_byte_behind_a_refused_body_that_ends_a_line() {
+fn f6_f14_the_clock_runs_from_the_first_byte_after_a_refused_body_that_ends_a_line() {
     let mut decoder = Decoder::new(Framing::Lsp, &limits());
     let body = format!("{}\n", "x".repeat(149));
     feed(&mut decoder, &[b"Content-Length: 150\r\n\r\n", body.as_bytes()]);
@@ -146,12 +146,12 @@ fn f6_a_timeout_with_events_left_to_take_drops_nothing() {
 
 #[test]
 fn f6_a_timeout_keeps_a_frame_inside_the_dropped_one() {
-    // A header that began behind a length that is too large.
+    // The length is too large, so the header of the next frame begins inside the body.
     let mut decoder = Decoder::new(Framing::Lsp, &limits());
     feed(&mut decoder, &[b"Content-Length: 100\r\n\r\n[1,2]Content-Len"]);
     assert!(decoder.handle_timeout().is_some());
     assert_eq!(feed(&mut decoder, &[b"gth: 2\r\n\r\n[]"]), ["[]"]);
-    // A frame whose prefix stray bytes overlap.
+    // Stray bytes and the first bytes of a frame look like a longer length.
     let mut decoder = Decoder::new(Framing::Length, &Limits::default());
     let text = format!("\"{}\"", "x".repeat(0x4141 - 2));
     let stream = [b"\x00\x05", &framed(Framing::Length, &text)[..]].concat();

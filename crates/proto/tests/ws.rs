@@ -88,8 +88,8 @@ fn decode(role: Role, limit: usize, pieces: &[&[u8]]) -> (Vec<String>, bool) {
         let mut rest = *piece;
         while !rest.is_empty() {
             let (count, event) = decoder.decode(rest, &mut message);
-            assert!(count > 0, "it does not move");
-            assert!(event.is_some() || count == rest.len(), "it leaves bytes and says nothing");
+            assert!(count > 0, "the decoder consumes at least one byte");
+            assert!(event.is_some() || count == rest.len(), "bytes are left only after an event");
             rest = &rest[count..];
             found.extend(event.map(|event| short(&decoder, event, &mut message)));
         }
@@ -120,7 +120,7 @@ fn check_frames(frames: &[(u8, &[u8])], expect: &[&str]) {
     }
 }
 
-/// Checks that a frame is refused, alone and behind others, and that bytes behind it are ignored.
+/// Checks that a frame is refused, alone and after others, and that bytes after it are ignored.
 fn check_refused(frames: &[(u8, &[u8])], expect: &str) {
     let tail: (u8, &[u8]) = (FIN | TEXT, b"tail");
     check_frames(&[frames, &[tail]].concat(), &[expect]);
@@ -208,8 +208,8 @@ fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_n
             }
         }
     }
-    // It fails with the first byte that cannot belong to a text, whatever was announced or stands
-    // between.
+    // It fails at the first byte that is not UTF-8: before the announced bytes arrive, and before
+    // the control frame between two fragments.
     for bytes in wrong {
         let first = [header(TEXT, 200, Some(MASK)), frame(0, bytes, Some(MASK))[6..].to_vec()];
         check(Role::Server, &first.concat(), &["!1007 invalid UTF-8"]);
@@ -222,7 +222,7 @@ fn f4_t2_a_text_message_that_is_not_utf8_fails_with_1007_and_a_binary_one_does_n
         let text = "é€😀".as_bytes().escape_ascii().to_string();
         check_frames(&frames, &["ping p", &text]);
     }
-    // A text behind a binary message, and the reverse.
+    // A text after a binary message, and the reverse.
     check_frames(
         &[(FIN | BINARY, b"\xff"), (FIN | TEXT, b"a"), (BINARY, b"\xff"), (FIN, b"\xc3")],
         &["\\xff", "a", "\\xff\\xc3"],
@@ -246,16 +246,16 @@ fn t2_frames_that_break_the_rules_are_protocol_errors() {
         check_refused(&[(FIN | bit | PING, b"x")], "!1002 a reserved bit is set");
     }
     for opcode in [3, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
-        check_refused(&[(FIN | opcode, b"x")], "!1002 an unknown kind of frame");
+        check_refused(&[(FIN | opcode, b"x")], "!1002 an unknown opcode");
     }
     for opcode in [CLOSE, PING, PONG] {
-        check_refused(&[(opcode, b"")], "!1002 a control frame in pieces");
+        check_refused(&[(opcode, b"")], "!1002 a fragmented control frame");
         check_refused(&[(FIN | opcode, &[b'x'; 126])], "!1002 a control frame that is too long");
     }
-    check_refused(&[(CONTINUATION, b"x")], "!1002 a continuation of nothing");
-    check_refused(&[(FIN | CONTINUATION, b"")], "!1002 a continuation of nothing");
+    check_refused(&[(CONTINUATION, b"x")], "!1002 a continuation without a message");
+    check_refused(&[(FIN | CONTINUATION, b"")], "!1002 a continuation without a message");
     for first in [TEXT, BINARY, FIN | TEXT, FIN | BINARY] {
-        let expect = ["!1002 a message inside of another", "... one"];
+        let expect = ["!1002 a message inside another", "... one"];
         check_frames(&[(TEXT, b"one"), (first, b"two")], &expect);
     }
 }
@@ -283,10 +283,10 @@ fn t2_lengths_are_written_in_the_shortest_way() {
     ];
     for length in rows {
         let input = [b"\x81", length, b"xxx"].concat();
-        check(Role::Client, &input, &["!1002 a length that takes more bytes than it needs"]);
+        check(Role::Client, &input, &["!1002 a length that is not in its shortest form"]);
     }
     let negative = b"\x81\x7f\x80\0\0\0\0\0\0\x05";
-    check(Role::Client, negative, &["!1002 a length that is negative"]);
+    check(Role::Client, negative, &["!1002 a length with its highest bit set"]);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn t2_a_close_is_nothing_or_a_code_and_a_reason() {
         check_frames(&[(FIN | CLOSE, payload), (FIN | TEXT, b"behind")], &[expect]);
     };
     close(b"", "close None");
-    close(b"\x03", "!1002 half of a close code");
+    close(b"\x03", "!1002 an incomplete close code");
     close(b"\x03\xe9\xff", "!1007 invalid UTF-8");
     close(b"\x03\xe9caf\xc3\xa9", "close Some(1001)");
     close(b"\x03\xe9caf\xc3", "!1007 invalid UTF-8");
@@ -304,7 +304,7 @@ fn t2_a_close_is_nothing_or_a_code_and_a_reason() {
         let input = frame(FIN | CLOSE, &code.to_be_bytes(), None);
         let expect = match is_used {
             true => format!("close Some({code})"),
-            false => "!1002 a close code that means nothing".to_owned(),
+            false => "!1002 an invalid close code".to_owned(),
         };
         assert_eq!(decode(Role::Client, LIMIT, &[&input]).0, [expect]);
     }
@@ -438,7 +438,7 @@ fn write(writer: &mut WsFrameWriter, out: &mut Vec<u8>, text: &[u8]) {
 #[test]
 fn t2_a_server_writes_text_frames_in_the_shortest_way() {
     let mut writer = WsFrameWriter::new(Role::Server, 0);
-    // Each size behind each other, so that every guess of the header's size is wrong once.
+    // Each size after each other size, so that every guess of the header's size is wrong once.
     let sizes = [0, 1, 125, 126, 125, 65535, 0, 65536, 126, 65536, 65537, 1, 1];
     for size in sizes {
         let mut out = b"before".to_vec();
@@ -468,7 +468,7 @@ fn t2_a_client_masks_each_frame_with_an_unpredictable_mask() {
     for (count, size) in [0, 1, 125, 126, 65535, 65536, 3, 0, 1000].into_iter().enumerate() {
         let mut out = b"before".to_vec();
         write(&mut writer, &mut out, &digits(size));
-        #[allow(deprecated, reason = "it is the one that is documented to be SipHash-2-4")]
+        #[allow(deprecated, reason = "its documentation promises SipHash-2-4")]
         let mut sip = std::hash::SipHasher::new_with_keys(5, 7);
         sip.write_u64(count as u64);
         let mask = (sip.finish() as u32).to_le_bytes();
@@ -532,7 +532,8 @@ fn a_control_payload_is_cut_to_125_bytes() {
     assert_eq!(Control::close(1001, "bye").as_bytes(), b"\x03\xe9bye");
     let whole = "x".repeat(123);
     assert_eq!(Control::close(1000, &whole).as_bytes()[2..], *whole.as_bytes());
-    // 123 bytes have no room for a whole last letter, and a shorter one must not follow.
+    // The last letter does not fit whole into 123 bytes, and the letter after it must not take its
+    // place.
     let long = Control::close(1000, &format!("{}x", "é".repeat(62)));
     assert_eq!(long.as_bytes()[2..], *"é".repeat(61).as_bytes());
 }
@@ -550,7 +551,7 @@ fn debug_output_shows_no_payload() {
     );
 }
 
-/// A message in fragments, with control frames behind each.
+/// A message in fragments, with control frames after each.
 type Fragments = Vec<(Vec<u8>, Vec<(bool, Vec<u8>)>)>;
 
 fn message() -> impl Strategy<Value = Fragments> {

@@ -127,8 +127,8 @@ const OUTGOING: u64 = MIB;
 const PER_CONNECTION: u64 = MIB;
 /// Bytes that may wait to be sent on all connections of a server together.
 const BUDGET: u64 = 64 * MIB;
-/// Number of answers in the making, if each is larger than the limit: one waits to be sent, and others began
-/// before it.
+/// Number of answers larger than the limit that exist together: one waits to be sent, and the others were
+/// begun before that.
 const MADE_AT_ONCE: u64 = 4;
 /// Copies of an answer while it is made: as a value, and as JSON.
 const COPIES: u64 = 2;

@@ -118,7 +118,7 @@ impl Child {
                     is_last |= matches!(&frame, Frame::One(answer) if answer.id == id);
                     found.push(frame);
                 }
-                None => assert!(self.read_more(), "it has closed stdout, after {found:?}"),
+                None => assert!(self.read_more(), "the daemon closed stdout, after {found:?}"),
             }
         }
         assert!(self.read.is_empty(), "more: {}", self.read.escape_ascii());
@@ -138,7 +138,7 @@ impl Child {
         }
         assert!(self.read.is_empty(), "half a frame: {}", self.read.escape_ascii());
         let status = self.process.wait().expect("it can be waited for");
-        assert!(status.success(), "it left with {status}, after {} inputs", self.inputs);
+        assert!(status.success(), "the daemon exited with {status}, after {} inputs", self.inputs);
         if let Some(log) = self.log {
             log.join().expect("its log is in order");
         }

@@ -21,7 +21,7 @@ const MOST_ERRORS: usize = 900;
 #[derive(Debug, Default)]
 pub struct Owed {
     answers: Vec<Expect>,
-    /// The number of answers before a `shutdown`. Requests behind it may go unanswered.
+    /// The number of answers before a `shutdown`. Requests after it may go unanswered.
     certain: usize,
     pub shuts_down: bool,
     /// The stream cancels a request, which may have ended before.
@@ -78,7 +78,7 @@ pub fn owed(setting: &Setting, catalog: &Catalog, stream: &[u8], ends: bool) -> 
     if !owed.shuts_down {
         owed.certain = owed.answers.len();
     }
-    // Timing may then decide whether a `shutdown` starts at all.
+    // With a cancellation or a duplicate id, timing may decide whether a `shutdown` starts.
     let is_open =
         owed.shuts_down && (owed.cancels || !setting.is_sequential && owed.has_duplicate_ids());
     (!is_open).then_some(owed)
@@ -113,7 +113,7 @@ fn take_all(
                         }
                         all.extend(owed);
                     }
-                    // A batch is answered as a whole, so it may get no answer.
+                    // A batch is answered as a whole, so a batch with a `shutdown` may get no answer.
                     if owed.shuts_down && !had_shut_down {
                         owed.certain = owed.answers.len();
                     }
@@ -231,12 +231,12 @@ impl Owed {
         };
         let most = self.answers.len();
         if found.len() < self.certain.min(most) || found.len() > most {
-            wrong("too few or too many");
+            wrong("too few or too many frames");
         }
         if setting.is_sequential && !self.cancels {
             for (expect, frame) in self.answers.iter().zip(found) {
                 if !expect.admits(frame, leniency) {
-                    wrong("something else");
+                    wrong("an unexpected answer");
                 }
             }
             return;
@@ -252,7 +252,7 @@ impl Owed {
             });
         }
         if !left.is_empty() || open.iter().any(|(place, _)| *place < self.certain) {
-            wrong("something else, or not enough");
+            wrong("an unexpected answer, or a missing one");
         }
     }
 }

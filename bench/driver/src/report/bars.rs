@@ -84,7 +84,7 @@ pub fn waiting(view: View<'_>) -> String {
         width,
         height,
         "Time a message takes when its handler waits",
-        "One core, log scale, further left is better. Full dots: time a message; rings: the \
+        "One core, log scale, further left is better. Full dots: time per message; rings: the \
          server's time on a core.",
         "For each load a panel with two dots for each server: the time for each message, and the \
          time on a core for each message. The table of handlers that wait has the same figures.",

@@ -1,5 +1,5 @@
 //! Checks of the figures against a goal, in each framing. Without figures there is no check, so
-//! that nothing counts as met that was not measured.
+//! that an unmeasured goal never counts as met.
 
 use crate::figures::{Curve, CurveKind, Point, median};
 use crate::load::{Handler, Load, TABLE};
@@ -63,8 +63,8 @@ pub fn rate_above(view: View<'_>, framings: [Framing; 3], bound: f64) -> Checks 
     })
 }
 
-/// No other stack in the same framing is as fast, in any row. Names every row where one is, however
-/// small the difference.
+/// No other stack in the same framing is as fast, in any row. Names every row where another stack
+/// is as fast or faster, however small the difference.
 pub fn ahead(view: View<'_>) -> Checks {
     FRAMINGS.map(|framing| {
         let mut rows = 0;

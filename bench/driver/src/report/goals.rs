@@ -14,10 +14,10 @@ const SMALL_PIPELINE: f64 = 1.2;
 const LARGE_PIPELINE: f64 = 1.6;
 pub const MESSAGES_A_SECOND: f64 = 10_000.0;
 const CALLS_PIPELINED: f64 = 0.1;
-/// System calls are the difference between two runs of a process, which are never quite alike.
+/// System calls per message are the difference between two runs, and no two runs are quite alike.
 const CALLS_BY_CHANCE: f64 = 0.01;
-/// Rounds differ by a quarter; a cost that grows with the number of things, over five powers of
-/// ten, exceeds this by far.
+/// Rounds differ by a quarter. The curves span five powers of ten, so a cost that grows along them
+/// exceeds this by far.
 const FLAT: f64 = 1.5;
 const GAINED_KIB: i64 = 256;
 const START: f64 = 2.0;
@@ -93,25 +93,25 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "S1",
-            "round trip of 64 B and 1 KB, to the bare loop's",
+            "round trip of 64 B and 1 KB, relative to the bare loop",
             times(ROUND_TRIP),
             checks::ratio_at_most(view, ROUND_TRIP, checks::is_round_trip),
         ),
         here(
             "S1",
-            "pipelined 64 B, to the bare loop's",
+            "pipelined 64 B, relative to the bare loop",
             times(SMALL_PIPELINE),
             checks::ratio_at_most(view, SMALL_PIPELINE, |l| is_pipelined(l) && l.size == 64),
         ),
         here(
             "S1",
-            "pipelined 1 KB, 64 KB and 1 MB, to the bare loop's",
+            "pipelined 1 KB, 64 KB and 1 MB, relative to the bare loop",
             times(LARGE_PIPELINE),
             checks::ratio_at_most(view, LARGE_PIPELINE, |l| is_pipelined(l) && l.size > 64),
         ),
         here(
             "",
-            "reads, writes and waits for readiness, a round trip",
+            "reads, writes and waits for readiness per round trip",
             "≤ 1 each".to_owned(),
             checks::system_calls(
                 view,
@@ -125,7 +125,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "",
-            "system calls, a pipelined message of 64 B",
+            "system calls per pipelined message of 64 B",
             format!("< {CALLS_PIPELINED}"),
             checks::system_calls(
                 view,
@@ -138,7 +138,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "",
-            "calls of futex, by which threads wake each other, a message",
+            "futex calls per message, by which threads wake each other",
             "none".to_owned(),
             checks::system_calls(
                 view,
@@ -151,7 +151,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "S2",
-            "messages a second, in round trips up to 1 KB on one core",
+            "messages per second, in round trips up to 1 KB on one core",
             format!("> {}", number::grouped(MESSAGES_A_SECOND)),
             checks::rate_above(view, FRAMINGS, MESSAGES_A_SECOND),
         ),
@@ -161,22 +161,22 @@ fn goals(view: View<'_>) -> Vec<Goal> {
             "all".to_owned(),
             checks::ahead(view),
         ),
-        elsewhere("S3", "allocations a message, beyond what the handler's own types need", "none"),
+        elsewhere("S3", "allocations per message, beyond those of the handler's own types", "none"),
         here(
             "S4",
-            "cost against pending calls, the most to the least",
+            "cost as pending calls grow, highest relative to lowest",
             times(FLAT),
             checks::flat(view, CurveKind::PendingCalls, FLAT),
         ),
         here(
             "S4",
-            "cost against running requests, the most to the least",
+            "cost as running requests grow, highest relative to lowest",
             times(FLAT),
             checks::flat(view, CurveKind::RunningRequests, FLAT),
         ),
         here(
             "S4",
-            "cost against age, the worst quarter to the best",
+            "cost as the process ages, worst quarter relative to best",
             times(FLAT),
             checks::flat(view, CurveKind::Age, FLAT),
         ),
@@ -188,7 +188,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "S5",
-            "start to first answer, to the bare loop's",
+            "start to first answer, relative to the bare loop",
             times(START),
             checks::start_at_most(view, START),
         ),
@@ -246,7 +246,7 @@ mod tests {
         let slow = of_ours(&mut figures).find(|row| row.load == TABLE[6]).unwrap();
         slow.nanos.iter_mut().for_each(|nanos| *nanos *= 2.0);
         let expected =
-            ("pipelined 1 KB, 64 KB and 1 MB, to the bare loop's", "2.2 (64 × 1 KB nested)");
+            ("pipelined 1 KB, 64 KB and 1 MB, relative to the bare loop", "2.2 (64 × 1 KB nested)");
         assert_eq!(missed(&figures), [(expected.0, expected.1.to_owned())]);
     }
 

@@ -8,7 +8,7 @@ use crate::report::view::{Role, View};
 
 const WIDTH: f64 = 820.0;
 const LEFT: f64 = 76.0;
-/// Space below the title of the picture and that of the axis.
+/// Space for the picture's title and the title of the first axis.
 const TOP: f64 = 96.0;
 const AXIS: f64 = 52.0;
 /// Space between the labels of two lines.
@@ -19,7 +19,7 @@ const LABEL_LEFT: f64 = 34.0;
 struct PlotLine {
     name: String,
     colour: &'static str,
-    /// Ours stands out.
+    /// True for our own server, whose line stands out.
     is_strong: bool,
     shape: usize,
     points: Vec<(f64, f64)>,
@@ -77,7 +77,7 @@ pub fn size(view: View<'_>) -> String {
         shown: number::bytes,
     };
     let y = Axis {
-        title: "time a message",
+        title: "time per message",
         scale: Scale::new(Kind::Log, (y.0 * 0.8, y.1 * 1.2), (height - AXIS, TOP)),
         shown: number::duration,
     };
@@ -113,7 +113,7 @@ pub fn pending(view: View<'_>) -> String {
         shown: number::grouped,
     };
     let scale = Scale::from_zero(most_nanos, (height - AXIS, TOP));
-    plot(&mut svg, &x, &Axis { title: "time a message", scale, shown: number::duration }, &lines);
+    plot(&mut svg, &x, &Axis { title: "time per message", scale, shown: number::duration }, &lines);
     svg.finish()
 }
 
@@ -142,7 +142,7 @@ pub fn age(view: View<'_>) -> String {
         &mut svg,
         &Axis { title: "", scale: messages, shown: millions },
         &Axis {
-            title: "time a message",
+            title: "time per message",
             scale: Scale::from_zero(most(&time).1, upper),
             shown: number::duration,
         },

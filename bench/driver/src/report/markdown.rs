@@ -39,7 +39,7 @@ impl Table {
     }
 }
 
-/// Escapes text, so that it begins no cell and no tag.
+/// Escapes text, so that it does not begin a cell or a tag.
 fn escape(cell: &str) -> String {
     cell.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|").replace('\n', " ")
 }

@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_without_a_place_is_named() {
+    fn a_block_without_a_marker_is_reported() {
         let error = fill("nothing here", &blocks()).unwrap_err();
         assert!(error.contains("a, b"), "{error}");
     }
 
     #[test]
-    fn a_place_for_an_unknown_block_is_named() {
+    fn a_marker_for_an_unknown_block_is_reported() {
         let error = fill("<!-- figures: c -->\n<!-- end of figures -->\n", &blocks()).unwrap_err();
         assert!(error.contains("named c"), "{error}");
     }

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_are_three_digits() {
+    fn values_are_rounded_to_three_digits() {
         let shown = [0.366, 3.0912, 9.996, 42.14, 99.96, 931.07, 4_280.5];
         assert_eq!(
             shown.map(three_digits),
@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_are_separated() {
         let shown = [0.0, 999.0, 1_000.0, 100_000.0, 1_234_567.0];
         assert_eq!(shown.map(grouped), ["0", "999", "1,000", "100,000", "1,234,567"]);
     }
 
     #[test]
-    fn rates_are_for_a_second() {
+    fn rates_are_per_second() {
         let shown = [333.0, 1_000.4, 6_024.0, 931_000.0, 2e6, 100e6];
         assert_eq!(
             shown.map(rate),

@@ -1,7 +1,7 @@
 //! The README tables: fewer loads, and one line for each form of the params.
 //!
-//! Ours has separate lines for text, typed params and a tree, so that the reader can compare each
-//! with what the other stacks build.
+//! Ours has separate lines for text, typed params and a tree, so that each can be compared with
+//! stacks that use the same form.
 
 use crate::contenders::{OURS, OURS_AS_TREE, OURS_TYPED};
 use crate::load::{Load, Shape};

@@ -21,7 +21,7 @@ impl Scale {
         Scale { kind, values, positions }
     }
 
-    /// Maps zero to a round number of at least `most`.
+    /// Maps the range from zero to a round number that is at least `most`.
     pub fn from_zero(most: f64, positions: (f64, f64)) -> Self {
         let step = step(most);
         let top = (most / step).ceil().max(1.0) * step;

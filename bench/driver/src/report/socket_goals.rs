@@ -14,7 +14,7 @@ use crate::wire::Framing;
 /// In the order of the columns.
 const TRANSPORTS: [Framing; 3] = [Framing::Ndjson, Framing::WebSocket, Framing::Http];
 
-/// Pinning always do some other work, and rounds differ by a quarter.
+/// Below 1, because both cores always do some other work, and rounds differ by a quarter.
 const OF_POSSIBLE: f64 = 0.8;
 const WORST_WAIT: f64 = 10.0;
 
@@ -34,7 +34,7 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         goal(
             "S2",
-            "messages a second, in round trips up to 1 KB on one core",
+            "messages per second, in round trips up to 1 KB on one core",
             format!("> {}", number::grouped(MESSAGES_A_SECOND)),
             checks::rate_above(view, TRANSPORTS, MESSAGES_A_SECOND),
         ),
@@ -52,13 +52,13 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         goal(
             "S4",
-            "growth from one core to both, of what is possible",
+            "gain of a second core, relative to the possible gain",
             format!("≥ {OF_POSSIBLE}"),
             grows(view),
         ),
         goal(
             "S4",
-            "the worst wait of a connection among 1,000, to the median",
+            "worst wait of a connection among 1,000, relative to the median",
             format!("≤ {WORST_WAIT} ×"),
             fair(view),
         ),
@@ -94,8 +94,8 @@ fn ahead(view: View<'_>, own: &'static str, is_rival: fn(&str) -> bool) -> Check
     })
 }
 
-/// The closest rival, and our ratio to its time: the median over the rounds, each against the
-/// rival's round at the same time.
+/// The closest rival, and the ratio of our time to its time. Each round is compared with the rival's
+/// round at the same time, and the ratio is the median.
 fn fastest<'a>(
     view: View<'a>,
     ours: Entrant<'_>,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_tcp_is_compared_with_the_others_of_its_kind() {
+    fn plain_tcp_is_compared_with_rivals_over_other_transports() {
         let mut figures = figures();
         let of_http = |row: &&mut crate::figures::Row| {
             row.server == "rival 1" && row.framing == Framing::Http && row.load == MANY

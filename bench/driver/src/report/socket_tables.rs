@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn http_has_a_table_of_its_own_beside_the_same_limit() {
+    fn http_has_its_own_table_with_the_same_bare_loop() {
         let figures = sample::figures().sockets.unwrap();
         let text = ratios(View(&figures), Pinning::OneCore);
         let limit = lines(&text, "| bare loop | tcp");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_takes_no_part_in_waiting() {
+    fn the_bare_loop_has_no_row_for_waiting_handlers() {
         let text = waiting(View(&sample::figures()));
         assert!(!text.contains("bare loop"));
         assert_eq!(line(&text, "| **duet-rpc** | lsp")[2..4], ["**5.50**", "**2.75**"]);

@@ -9,7 +9,7 @@ use crate::wire::Framing;
 /// In the order of all tables.
 pub const FRAMINGS: [Framing; 3] = [Framing::Lsp, Framing::Ndjson, Framing::Length];
 
-/// Including those of sockets.
+/// The framings of stdio and of sockets, in the order of all tables.
 pub const ALL_FRAMINGS: [Framing; 5] =
     [Framing::Lsp, Framing::Ndjson, Framing::Length, Framing::WebSocket, Framing::Http];
 
@@ -125,8 +125,8 @@ impl<'a> View<'a> {
         self.0.fairness.iter().find(|waits| entrant.is(&waits.server, waits.framing))
     }
 
-    /// Ratio to the bare loop in the same framing. WebSocket and HTTP have none, so they use that
-    /// over plain TCP.
+    /// Ratio to the bare loop in the same framing. WebSocket and HTTP have no bare loop, so they
+    /// use the one over plain TCP.
     pub fn ratio(self, entrant: Entrant<'_>, cores: Pinning, load: Load) -> Option<f64> {
         let limit = self.row(Entrant::limit(entrant.framing), cores, load);
         let limit = limit.or_else(|| self.row(Entrant::limit(Framing::Ndjson), cores, load))?;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_are_short() {
+    fn loads_have_short_names() {
         assert_eq!(short_name(TABLE[2]), "round trip 1 KB nested");
         assert_eq!(short_name(TABLE[6]), "64 × 1 KB nested");
     }

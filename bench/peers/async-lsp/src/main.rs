@@ -16,7 +16,7 @@ use async_lsp::{AnyRequest, Error, ErrorCode, MainLoop, ResponseError};
 use serde_json::Value;
 use tower::ServiceBuilder;
 
-/// As many requests must be able to wait at once.
+/// The benchmark has this many requests in flight.
 const CONCURRENCY: NonZero<usize> = NonZero::new(64).unwrap();
 
 // One thread, as in the crate's examples.
@@ -39,9 +39,9 @@ async fn main() -> Result<(), Error> {
     }
 }
 
-/// The methods are served by the catch-all handler: a handler of its own for
-/// each would take typed params, and params of type `Value` would be built
-/// anew on the way in and on the way out.
+/// The catch-all handler serves the methods. A separate handler for each would
+/// take typed params, and even params of type `Value` would be copied on the
+/// way in and on the way out.
 fn router() -> Router<()> {
     let mut router = Router::new(());
     router

@@ -7,7 +7,7 @@ use jsonrpc_stdio_server::jsonrpc_core::{IoHandler, Params, Value};
 
 // As in the crate's example; one thread would be as fast. The server opens
 // stdin and stdout itself, and takes the next request only when the last one is
-// answered: naps come one after the other.
+// answered: naps run one after the other.
 #[tokio::main]
 async fn main() {
     let mut methods = IoHandler::default();

@@ -17,7 +17,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::runtime::{Builder, Runtime};
 
-/// What `spin` does is the same in all servers.
+/// The work of `spin`, the same in all servers.
 const SPINS: u64 = 25_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     runtime(threads.parse()?)?.block_on(serve(config, methods))
 }
 
-// One thread costs less than one that could be helped by others.
+// For one thread, the single-threaded runtime costs less than the multi-threaded one.
 fn runtime(threads: usize) -> std::io::Result<Runtime> {
     match threads {
         0 | 1 => Builder::new_current_thread().enable_all().build(),

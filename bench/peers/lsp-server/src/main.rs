@@ -9,7 +9,7 @@ use crossbeam_channel::Sender;
 use lsp_server::{Connection, ErrorCode, Message, Request, Response};
 use serde_json::json;
 
-/// As many requests must be able to wait at once.
+/// The benchmark has this many requests in flight.
 const NAPPERS: usize = 64;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -20,8 +20,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     Ok(())
 }
 
-/// Runs until stdin ends. The connection is dropped at the end, as the writer
-/// thread stops only when nobody can send to it any more.
+/// Runs until stdin ends. The connection is dropped at the end, because
+/// the writer thread stops only when every sender is gone.
 fn serve(connection: Connection) {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let later = pool(cores, &connection.sender, || ());
@@ -41,7 +41,7 @@ fn serve(connection: Connection) {
 /// Threads that do `work` and then answer. The crate leaves this to its users;
 /// its best-known one, rust-analyzer, has such a pool of threads at a channel,
 /// sized by the number of cores. Our threads answer by themselves, which saves
-/// the way back over the main loop.
+/// the way back through the main loop.
 fn pool(threads: usize, answers: &Sender<Message>, work: fn()) -> Sender<Request> {
     let (jobs, queue) = crossbeam_channel::unbounded::<Request>();
     for _ in 0..threads {
@@ -56,7 +56,7 @@ fn pool(threads: usize, answers: &Sender<Message>, work: fn()) -> Sender<Request
     jobs
 }
 
-/// Moves the params over; `Response::new_ok` would build them anew.
+/// Moves the params into the response; `Response::new_ok` would copy them.
 fn echo(request: Request) -> Response {
     Response { id: request.id, response_result: Ok(request.params) }
 }
@@ -66,6 +66,6 @@ fn unknown(request: Request) -> Response {
 }
 
 fn send(answers: &Sender<Message>, answer: Response) {
-    // Fails only when stdout is gone, and then nobody misses the answer.
+    // Fails only when stdout is closed, and then nobody reads the answer.
     let _ = answers.send(answer.into());
 }

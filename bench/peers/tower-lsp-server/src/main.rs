@@ -11,7 +11,7 @@ use tower_lsp_server::jsonrpc::Result;
 use tower_lsp_server::ls_types::{InitializeParams, InitializeResult};
 use tower_lsp_server::{LanguageServer, LspService, Server};
 
-/// As many requests must be able to wait at once; the default is 4.
+/// The benchmark has this many requests in flight; the default is 4.
 const CONCURRENCY: usize = 64;
 
 fn main() -> io::Result<()> {
@@ -23,16 +23,16 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// What the crate's documentation shows: this runtime, this stdin and stdout.
+/// The runtime, stdin and stdout that the crate's documentation shows.
 /// One thread would be as fast.
 #[tokio::main]
 async fn on_stdio() {
     serve(tokio::io::stdin(), tokio::io::stdout()).await;
 }
 
-/// What the documentation does not show, but the API allows, and several times
-/// faster in a round trip: tokio's stdin and stdout hand every read and write
-/// to another thread. One thread is faster here.
+/// Non-blocking pipes, which the API allows but the documentation does not
+/// show. Round trips are several times faster, because tokio's stdin and stdout
+/// hand every read and write to another thread. One thread is faster here.
 #[tokio::main(flavor = "current_thread")]
 async fn on_pipes() -> io::Result<()> {
     let stdin = pipe::OpenOptions::new().open_receiver("/dev/stdin")?;

@@ -30,7 +30,7 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct LoggedId {
     json: String,
-    /// True if the id was longer.
+    /// True if `json` is only the beginning of the id.
     is_cut: bool,
 }
 
@@ -77,7 +77,7 @@ impl Record {
         line
     }
 
-    /// Formats the record as a JSON object with the members of the contract.
+    /// Formats the record as a JSON object with the members that rule G3 names.
     pub(crate) fn to_json(&self) -> String {
         let (timestamp, severity) = (self.timestamp, self.severity.name());
         let mut json = format!(r#"{{"timestamp":"{timestamp}","severity":"{severity}","message":"#);

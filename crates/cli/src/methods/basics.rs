@@ -22,43 +22,43 @@ pub(super) struct Basics {
 
 #[duet_rpc::service(rename_all = "camelCase", schema = schema_of)]
 impl Basics {
-    /// Says who serves here, and which protocol. No other method waits for it.
+    /// Returns the name and version of the server, and the protocol version. Other methods work without it.
     #[rpc(quick)]
     fn initialize(&self) -> InitializeResult {
         let server_info = ServerInfo { name: "duet-rpc", version: VERSION };
         InitializeResult { server_info, protocol_version: PROTOCOL }
     }
 
-    /// Lists the methods that are served here.
+    /// Lists the methods.
     #[rpc(quick)]
     fn list_methods(&self) -> Vec<Listed> {
         self.catalog.list()
     }
 
-    /// Says what each method takes and returns.
+    /// Describes the params and the result of each method.
     #[rpc(quick)]
     fn describe_methods(&self) -> Result<Cached<Vec<Described>>, Failure> {
         Cached::new(&self.description, || self.catalog.describe())
     }
 
-    /// Says which version this is.
+    /// Returns the version of the server.
     #[rpc(quick)]
     fn version(&self) -> Version {
         Version { version: VERSION }
     }
 
-    /// Logs records of this level and worse from here on.
+    /// Sets the minimum level of log records, from the next record on.
     #[rpc(quick)]
     fn set_log_level(
         &self,
-        /// The least level that is logged, in any case.
+        /// The minimum level, in upper or lower case.
         level: Level,
     ) -> Result<SetLogLevelResult, ErrorObject> {
         self.log.log()?.set_level(level);
         Ok(SetLogLevelResult { level, success: true })
     }
 
-    /// Ends the daemon: what runs is finished and answered first.
+    /// Ends the daemon, after running requests have been answered.
     #[rpc(quick, shutdown)]
     fn shutdown(&self) -> ShutdownResult {
         ShutdownResult { message: "Shutting down gracefully" }

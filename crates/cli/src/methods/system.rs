@@ -18,7 +18,7 @@ impl System {
         Pong::Pong
     }
 
-    /// Answers with the params, whatever they are.
+    /// Returns the params unchanged.
     #[rpc(quick)]
     fn echo(&self, #[rpc(whole)] params: AnyParams) -> AnyParams {
         params
@@ -30,13 +30,13 @@ pub(super) struct Callback;
 
 #[duet_rpc::service(prefix = "system.", schema = schema_of)]
 impl Callback {
-    /// Calls a method of the client, and passes its answer on, or its error.
+    /// Calls a method of the client, and returns its result or its error.
     #[rpc(quick)]
     async fn callback(
         &self,
         /// The client's method to call.
         method: String,
-        /// What to call it with.
+        /// The params of the call.
         #[rpc(name = "params")]
         params: Option<AnyParams>,
         cx: Context,

@@ -1,4 +1,4 @@
-//! Budget: everything that bounds what waits on a connection, so that a remote which reads nothing costs
+//! Budget: the limits on messages and handlers that wait on a connection, so that a remote that reads nothing costs
 //! bounded memory (L8, P9).
 //!
 //! | waits | bounded by | beyond the bound |
@@ -13,11 +13,11 @@
 //! | answers of batches | `batch_bytes`, and the shared budget | further requests of batches are answered busy |
 //! | a remote that reads nothing, while the shared budget is spent | [`STALLED`] | it is disconnected |
 //!
-//! Back-pressure means that we stop reading. [`Connection::may_read`] alone decides that. We read on while a
-//! call of ours is pending, because its response could be among the unread bytes.
+//! Back-pressure means that we stop reading. Only [`Connection::may_read`] decides that. We continue to read while
+//! a call of ours is pending, because its response could be among the unread bytes.
 //!
-//! A handler that awaits or blocks keeps no other from beginning: it may be waiting for the handlers behind
-//! it. So handlers that do not await make at most as many large answers at a time as there are threads, and
+//! A handler that awaits or blocks does not delay the start of others, because it may be waiting for the handlers
+//! behind it. So handlers that do not await make at most as many large answers at a time as there are threads, and
 //! usually one. Handlers that await are bounded by `in_flight`.
 
 use std::io;
@@ -36,7 +36,7 @@ use crate::router::AnswerSize;
 /// The most bytes that one refusal takes.
 const REFUSAL: usize = 128;
 
-// ---- what the connection's task decides
+// ---- decisions of the connection's task
 
 /// Back-pressure of one connection, as its own task knows it.
 pub(super) struct Window {
@@ -47,7 +47,7 @@ pub(super) struct Window {
     most_refusals: usize,
     /// Set while something waits that the remote does not read, and others wait for that memory.
     stall: Option<Silence>,
-    /// The figures that the handles were told last.
+    /// The figures that were last published to the handles.
     published: Option<(usize, usize)>,
     batch_bytes: usize,
 }

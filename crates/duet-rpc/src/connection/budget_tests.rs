@@ -41,7 +41,7 @@ async fn p3_a_handler_that_is_cancelled_while_it_waits_for_memory_passes_the_roo
     // The tasks run whenever the clock moves.
     let pause = || tokio::time::sleep(Duration::from_secs(1));
     pause().await;
-    // The connection has room, and the first handler hears of it; the memory is still in use.
+    // The connection has room and wakes the first handler, but the shared memory is still in use.
     shared.mailbox.count_outbox(50, 150);
     pause().await;
     first.abort();

@@ -9,13 +9,13 @@
 //!     └── a read fails, or the remote stalls ──────────────────┘
 //! ```
 //!
-//! | while draining because | begun is | it ends when nothing is left, or after |
+//! | reason to drain | messages that still start | draining ends when nothing is left, or after |
 //! |---|---|---|
-//! | the remote ended its output | everything that had come | `drain_timeout` since the remote read last; up to [`SLOW_READER`] on a listener, if it reads |
-//! | a close was asked for | what had come before | `drain_timeout` since the close |
-//! | a write failed | nothing | no call of ours is pending, or after [`READ_GRACE`] |
+//! | the remote ended its output | all that have arrived | `drain_timeout` since the remote read last; up to [`SLOW_READER`] on a listener, if it reads |
+//! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
+//! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
-//! [`Connection::check_over`] decides once per turn whether the connection is over, from what is left.
+//! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
 //! | time of the end | limits |
 //! |---|---|
@@ -43,6 +43,7 @@ use super::budget::Silence;
 use super::{Caller, Command, Connection, log};
 use crate::error::{CloseReason, ConnectionState, Disconnect};
 use crate::panic_guard::drop_quietly;
+use crate::transport::TransportKind;
 
 /// A remote that answers and exits often breaks our next write before we have read its answer.
 const READ_GRACE: Duration = Duration::from_millis(500);
@@ -80,32 +81,26 @@ pub(crate) const LAST_MOMENT: Duration = Duration::from_millis(30);
 pub(super) enum Stage {
     #[default]
     Running,
-    Draining(Draining),
+    /// The session knows until when.
+    Draining {
+        /// Set when the remote has ended its output.
+        remote_end: Option<Disconnect>,
+        /// Set when a write has failed: the error, and the end of [`READ_GRACE`].
+        write_failure: Option<(io::Error, Instant)>,
+        /// Set while our calls wait for the exit report of a remote that has ended its output.
+        calls_fail_at: Option<Instant>,
+        /// Set while a remote that has closed its end does not read its answers.
+        silence: Option<Silence>,
+    },
     /// The transport is being closed.
-    Closing(Closing),
+    Closing {
+        disconnect: Disconnect,
+        /// Our calls that wait for the exit report.
+        callers: Vec<Caller>,
+        /// They wait until then.
+        calls_fail_at: Instant,
+    },
     Closed(Disconnect),
-}
-
-/// The state of a connection whose transport is being closed.
-pub(super) struct Closing {
-    disconnect: Disconnect,
-    /// Our calls that wait for the exit report.
-    callers: Vec<Caller>,
-    /// They wait until then.
-    calls_fail_at: Instant,
-}
-
-/// The state of a connection that drains. The session knows until when.
-#[derive(Default)]
-pub(super) struct Draining {
-    /// Set when the remote has ended its output.
-    remote_end: Option<Disconnect>,
-    /// Set when a write has failed: the error, and the end of [`READ_GRACE`].
-    write_failure: Option<(io::Error, Instant)>,
-    /// Set while our calls wait for the exit report of a remote that has ended its output.
-    calls_fail_at: Option<Instant>,
-    /// Set while a remote that has closed its end does not read its answers.
-    silence: Option<Silence>,
 }
 
 impl Stage {
@@ -116,32 +111,27 @@ impl Stage {
 
     /// Returns `true` if the connection takes turns.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self, Stage::Running | Stage::Draining(_))
+        matches!(self, Stage::Running | Stage::Draining { .. })
     }
 
     /// Returns `true` if no write has failed.
     #[inline]
     pub(super) fn can_write(&self) -> bool {
-        match self {
-            Stage::Draining(draining) => draining.write_failure.is_none(),
-            _ => true,
-        }
+        !matches!(self, Stage::Draining { write_failure: Some(_), .. })
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
-            Stage::Draining(Draining { write_failure: Some((_, until)), .. }) => Some(*until),
-            Stage::Draining(draining) => draining.calls_fail_at,
+            Stage::Draining { write_failure: Some((_, until)), .. } => Some(*until),
+            Stage::Draining { calls_fail_at, .. } => *calls_fail_at,
             _ => None,
         }
     }
 }
 
-impl Closing {
-    fn fail_calls(&mut self) {
-        for caller in self.callers.drain(..) {
-            caller.settle(Err(self.disconnect.to_error()));
-        }
+fn fail_calls(callers: &mut Vec<Caller>, disconnect: &Disconnect) {
+    for caller in callers.drain(..) {
+        caller.settle(Err(disconnect.to_error()));
     }
 }
 
@@ -158,13 +148,14 @@ impl Connection {
             }
             Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
         };
-        let calls_fail_at = self.transport.reports_exit().then(|| now + EXIT_REPORT);
+        let reports_exit = self.transport.reports_exit();
         // First the state: callers that fail now must not find the connection open.
-        self.drain(|draining| {
-            draining.remote_end = Some(end.clone());
-            draining.calls_fail_at = calls_fail_at;
-        });
-        if calls_fail_at.is_none() {
+        self.drain();
+        if let Stage::Draining { remote_end, calls_fail_at, .. } = &mut self.stage {
+            *remote_end = Some(end.clone());
+            *calls_fail_at = reports_exit.then(|| now + EXIT_REPORT);
+        }
+        if !reports_exit {
             self.abandon_calls(&end);
         }
     }
@@ -174,9 +165,10 @@ impl Connection {
     pub(super) fn handle_write_failure(&mut self, error: io::Error, now: Instant) {
         self.session.close(None, now, &mut self.outbox);
         self.window.note_flush(false);
-        self.drain(|draining| {
-            draining.write_failure.get_or_insert((error, now + READ_GRACE));
-        });
+        self.drain();
+        if let Stage::Draining { write_failure, .. } = &mut self.stage {
+            write_failure.get_or_insert((error, now + READ_GRACE));
+        }
         // Nothing more is handed to the transport.
         self.is_flushed = true;
     }
@@ -193,20 +185,22 @@ impl Connection {
 
     pub(super) fn close(&mut self, asked_by: Option<Key>, now: Instant) {
         self.session.close(asked_by, now, &mut self.outbox);
-        self.drain(|_| {});
+        self.drain();
     }
 
-    /// Enters the stage of draining, if it has not begun, and changes it.
-    fn drain(&mut self, change: impl FnOnce(&mut Draining)) {
+    /// Enters the stage of draining, if it has not begun.
+    fn drain(&mut self) {
         if let Stage::Running = self.stage {
-            self.stage = Stage::Draining(Draining::default());
+            self.stage = Stage::Draining {
+                remote_end: None,
+                write_failure: None,
+                calls_fail_at: None,
+                silence: None,
+            };
             self.shared.state.send_replace(ConnectionState::Draining);
             self.outbox.set_closing();
             // A transport that has sent everything may have more to do now.
-            self.is_flushed &= self.kind == crate::transport::TransportKind::Bytes;
-        }
-        if let Stage::Draining(draining) = &mut self.stage {
-            change(draining);
+            self.is_flushed &= self.kind == TransportKind::Bytes;
         }
     }
 
@@ -248,15 +242,17 @@ impl Connection {
         let is_awaited = self.session.pending_calls() > 0 && !self.receive.has_ended;
         let is_closing = self.is_closing();
         self.fail_late_calls(now);
-        let Stage::Draining(draining) = &mut self.stage else { return Ok(()) };
-        if draining.write_failure.is_some() {
+        let Stage::Draining { write_failure, remote_end, .. } = &mut self.stage else {
+            return Ok(());
+        };
+        if write_failure.is_some() {
             let is_over = |failure: &mut (_, Instant)| !is_awaited || is_late || failure.1 <= now;
-            return match draining.write_failure.take_if(is_over) {
+            return match write_failure.take_if(is_over) {
                 Some((error, _)) => Err(Disconnect::failed(CloseReason::WriteFailed, error)),
                 None => Ok(()),
             };
         }
-        let remote_end = draining.remote_end.clone();
+        let remote_end = remote_end.clone();
         if !is_done && !(is_late && (is_closing || !self.waits_for_reader(now))) {
             return Ok(());
         }
@@ -268,10 +264,10 @@ impl Connection {
 
     /// Fails our calls whose remote has ended its output, if its exit report takes too long.
     fn fail_late_calls(&mut self, now: Instant) {
-        if let Stage::Draining(draining) = &mut self.stage
-            && draining.calls_fail_at.take_if(|at| *at <= now).is_some()
-            && let Some(end) = draining.remote_end.clone()
+        if let Stage::Draining { calls_fail_at, remote_end: Some(end), .. } = &mut self.stage
+            && calls_fail_at.take_if(|at| *at <= now).is_some()
         {
+            let end = end.clone();
             self.abandon_calls(&end);
         }
     }
@@ -296,11 +292,11 @@ impl Connection {
     /// Returns `true` if a remote that has closed its end gets more time, because it still reads. A process with one
     /// client cannot wait so long: it has to exit.
     fn waits_for_reader(&mut self, now: Instant) -> bool {
-        let Stage::Draining(draining) = &mut self.stage else { return false };
+        let Stage::Draining { silence, .. } = &mut self.stage else { return false };
         if !self.shares_thread || self.is_flushed {
             return false;
         }
-        let silent = Silence::measure(&mut draining.silence, self.outbox.signs(), now);
+        let silent = Silence::measure(silence, self.outbox.signs(), now);
         let waits = silent < SLOW_READER;
         if waits {
             self.session.handle_progress(now);
@@ -311,9 +307,9 @@ impl Connection {
     /// Ends everything: pending calls fail, and every handler is stopped. The transport is closed next,
     /// which may take a while.
     pub(super) fn abandon(&mut self, disconnect: Disconnect) {
-        self.drain(|_| {});
+        self.drain();
         let calls_fail_at = match &self.stage {
-            Stage::Draining(Draining { calls_fail_at: Some(at), .. }) => *at,
+            Stage::Draining { calls_fail_at: Some(at), .. } => *at,
             _ => super::now() + EXIT_REPORT,
         };
         if let Some(notice) = self.session.handle_gone() {
@@ -337,27 +333,26 @@ impl Connection {
         self.publish();
         // Stopped handlers no longer report their end, so the count is reset here.
         self.shared.counts.running.store(0, Ordering::Relaxed);
-        let mut closing = Closing { disconnect, callers, calls_fail_at };
-        if !self.transport.reports_exit() || closing.disconnect.reason() == CloseReason::Closed {
-            closing.fail_calls();
+        if !self.transport.reports_exit() || disconnect.reason() == CloseReason::Closed {
+            fail_calls(&mut callers, &disconnect);
         }
-        self.stage = Stage::Closing(closing);
+        self.stage = Stage::Closing { disconnect, callers, calls_fail_at };
     }
 
     /// Closes the transport of a connection that was abandoned.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<Disconnect> {
-        if let Stage::Closing(closing) = &mut self.stage {
+        if let Stage::Closing { disconnect, callers, calls_fail_at } = &mut self.stage {
             let Poll::Ready(report) = self.transport.poll_close(cx) else {
-                if !closing.callers.is_empty() {
-                    let alarm = tokio::time::Instant::from_std(closing.calls_fail_at);
+                if !callers.is_empty() {
+                    let alarm = tokio::time::Instant::from_std(*calls_fail_at);
                     let sleep = self.sleep.insert(Box::pin(tokio::time::sleep_until(alarm)));
                     if sleep.as_mut().poll(cx).is_ready() {
-                        closing.fail_calls();
+                        fail_calls(callers, disconnect);
                     }
                 }
                 return Poll::Pending;
             };
-            let disconnect = closing.disconnect.with_exit_report(report);
+            let disconnect = disconnect.with_exit_report(report);
             self.set_closed(disconnect);
         }
         match &self.stage {
@@ -377,8 +372,8 @@ impl Connection {
     fn set_closed(&mut self, disconnect: Disconnect) {
         self.shared.state.send_replace(ConnectionState::Disconnected(disconnect.clone()));
         let closed = Stage::Closed(disconnect.clone());
-        if let Stage::Closing(closing) = std::mem::replace(&mut self.stage, closed) {
-            Closing { disconnect, ..closing }.fail_calls();
+        if let Stage::Closing { mut callers, .. } = std::mem::replace(&mut self.stage, closed) {
+            fail_calls(&mut callers, &disconnect);
         }
     }
 }

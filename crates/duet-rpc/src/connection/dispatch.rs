@@ -31,11 +31,10 @@ use super::{Connection, log};
 use crate::context::Flag;
 use crate::error::ConnectionState;
 use crate::error::{Error, ErrorKind};
-use crate::handler::{Answer, Answered, Slot, Started, Waiting};
+use crate::handler::{Answer, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::Handle;
-use crate::router::QUICK_POLL;
-use crate::router::{Entry, Router};
+use crate::router::{End, Entry, QUICK_POLL, Router};
 
 /// A turn that takes longer may hold a handler that is not quick.
 const LONG_TURN: Duration = Duration::from_millis(1);
@@ -210,32 +209,31 @@ impl Connection {
             && (self.outbox.is_empty() || self.dispatch.watchful_turns > 0);
         let begun = is_timed.then(Instant::now);
         let mut slot = self.dispatch.take_slot(entry.index);
-        let mut host =
-            InlineHost { connection: self, job: Some(job), method: &entry.name, flag: None };
-        let started = match &traced {
+        let mut host = InlineHost {
+            connection: self,
+            job: Some(job),
+            end: End::Result,
+            method: &entry.name,
+            flag: None,
+        };
+        let waiting = match &traced {
             None => host.run(entry, is_inline, params, &mut slot),
             Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
         };
-        let InlineHost { job, flag, .. } = host;
+        let InlineHost { job, end, flag, .. } = host;
         self.dispatch.put_slot(entry.index, slot);
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
         }
-        match (started, job) {
-            (Started::Waits(waiting), Some(job)) => {
-                self.wait_for(entry, job, waiting, flag, traced, pool);
-            }
-            (Started::Answered(answered), _) => {
-                if let Some(flag) = flag {
-                    self.dispatch.put_flag(flag);
-                }
-                if let Some((_, logged_at)) = traced {
-                    let id = id.map(IdRef::to_id);
-                    log::response(method, id.as_ref(), logged_at, answered.code());
-                }
-            }
-            // A handler that waits has no answer yet.
-            (Started::Waits(_), None) => {}
+        if let (Some(waiting), Some(job)) = (waiting, job) {
+            return self.wait_for(entry, job, waiting, flag, traced, pool);
+        }
+        if let Some(flag) = flag {
+            self.dispatch.put_flag(flag);
+        }
+        if let Some((_, logged_at)) = traced {
+            let id = id.map(IdRef::to_id);
+            log::response(method, id.as_ref(), logged_at, end);
         }
     }
 
@@ -245,13 +243,14 @@ impl Connection {
     fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<Arc<WorkerPool>> {
         let pool = self.dispatch.pool.clone().filter(|pool| pool.takes(&entry.pace));
         if pool.is_none() && !self.outbox.is_empty() && self.stage.can_write() {
-            // A failure shows again when the turn ends: messages at hand are handled before that.
+            // An error is ignored here. The flush at the end of the turn reports it, after all received messages are
+            // handled.
             self.is_flushed &= self.send(cx, super::now()).is_ok();
         }
         pool
     }
 
-    /// Lets a handler go on as a task, here or on the pool.
+    /// Continues a handler as a task, here or on the pool.
     #[inline(never)]
     fn wait_for(
         &mut self,
@@ -311,15 +310,16 @@ impl Connection {
                 _ => {}
             };
         };
-        let answered = self.answer(job.borrow(), answer, method);
+        let end = self.answer(job.borrow(), answer, method);
         let logged_at = task.as_ref().and_then(|task| task.logged_at);
-        log::response(method, job.id(), logged_at, answered.code());
+        log::response(method, job.id(), logged_at, end);
     }
 
     /// Answers a job: the only way from the outcome of a handler to the outbox.
     #[inline(always)]
-    pub(super) fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> Answered {
+    pub(super) fn answer(&mut self, job: Job<'_>, answer: Answer<'_>, method: &str) -> End {
         let (session, outbox) = (&mut self.session, &mut self.outbox);
+        let mut is_panic = false;
         let error = match answer {
             Answer::Result(write) => {
                 let written = session.answer(job, outbox, |out, id| {
@@ -330,27 +330,24 @@ impl Connection {
                     written.map_err(|error| error.of_request(id.to_id()))
                 });
                 return match written {
-                    Ok(()) => Answered::Result,
+                    Ok(()) => End::Result,
                     Err(error) => {
                         log::cannot_write(&error, method);
                         match error.kind() {
-                            ErrorKind::Panic => Answered::Panic,
-                            _ => Answered::Error(Code::INTERNAL_ERROR),
+                            ErrorKind::Panic => End::Panic,
+                            _ => End::Failure(Code::INTERNAL_ERROR.0),
                         }
                     }
                 };
             }
             Answer::Response(text) => {
                 session.answer_text(job, text, outbox);
-                return Answered::Result;
+                return End::Result;
             }
             Answer::Failed(failure) => {
-                let (error, is_panic) = (failure.object().clone(), failure.is_panic());
+                is_panic = failure.is_panic();
+                let error = failure.object().clone();
                 log::failed(failure, method, job.id());
-                if is_panic {
-                    session.answer_error(job, &error, outbox);
-                    return Answered::Panic;
-                }
                 error
             }
             Answer::WrongParams(error) => {
@@ -365,6 +362,6 @@ impl Connection {
             Answer::Dropped => ErrorObject::internal_error(),
         };
         session.answer_error(job, &error, outbox);
-        Answered::Error(error.code())
+        if is_panic { End::Panic } else { End::Failure(error.code().0) }
     }
 }

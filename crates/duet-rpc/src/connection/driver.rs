@@ -13,8 +13,7 @@ use crate::peer::Handle;
 use crate::router::Router;
 use crate::transport::{Inbox, Transport};
 
-/// Does the work of a [`Peer`](crate::Peer): a future that ends when the connection does, and tells the
-/// reason.
+/// Does the work of a [`Peer`](crate::Peer): a future that ends with the connection, and returns the reason.
 #[must_use = "nothing happens on a connection whose driver is not polled"]
 pub(crate) struct Driver {
     /// Lends its frames while the connection handles them.

@@ -8,23 +8,25 @@ use duet_rpc_proto::session::Job;
 
 use super::Connection;
 use crate::context::{Context, Flag};
-use crate::handler::{Answer, Answered, Host, Message, Slot, Started};
+use crate::handler::{Answer, Host, Message, Slot, Waiting};
 use crate::peer::{Handle, Peer};
 use crate::remote::Identity;
-use crate::router::Entry;
+use crate::router::{End, Entry};
 use crate::transport::TransportKind;
 
 pub(super) struct InlineHost<'c, 'm> {
     pub(super) connection: &'c mut Connection,
     /// `None` once it is answered.
     pub(super) job: Option<Job<'m>>,
+    /// The kind of the answer.
+    pub(super) end: End,
     pub(super) method: &'c Arc<str>,
     /// Set once the handler has asked for its context.
     pub(super) flag: Option<Arc<Flag>>,
 }
 
 impl InlineHost<'_, '_> {
-    /// Runs the handler until it waits, after its hooks.
+    /// Runs the handler, after its hooks. Returns it if it waits.
     #[inline(always)]
     pub(super) fn run(
         &mut self,
@@ -32,16 +34,16 @@ impl InlineHost<'_, '_> {
         is_inline: bool,
         params: &Params<'_>,
         slot: &mut Slot,
-    ) -> Started {
+    ) -> Option<Waiting> {
         let Some(hooks) = &entry.hooks else {
             return entry.route.start(is_inline, None, params, slot, self);
         };
         let (run, id) = (hooks.begin(), self.job.as_ref().and_then(Job::id));
-        let started = entry.route.start(is_inline, Some(&run), params, slot, self);
-        if let Started::Answered(answered) = started {
-            run.end(self.method, id, answered, &mut self.connection.dispatch.clock);
+        let waiting = entry.route.start(is_inline, Some(&run), params, slot, self);
+        if waiting.is_none() {
+            run.end(self.method, id, self.end, &mut self.connection.dispatch.clock);
         }
-        started
+        waiting
     }
 
     fn flag(&mut self) -> Arc<Flag> {
@@ -86,15 +88,14 @@ impl Host for InlineHost<'_, '_> {
     }
 
     #[inline]
-    fn answer(&mut self, answer: Answer<'_>) -> Answered {
+    fn answer(&mut self, answer: Answer<'_>) {
         // Messages that the handler has sent go before its answer.
         if self.connection.shared.mailbox.has_commands() {
             self.connection.handle_commands(super::now());
         }
-        match self.job.take() {
-            Some(job) => self.connection.answer(job, answer, self.method),
-            // A route answers once.
-            None => Answered::Result,
+        // A route answers once.
+        if let Some(job) = self.job.take() {
+            self.end = self.connection.answer(job, answer, self.method);
         }
     }
 }

@@ -22,6 +22,7 @@ use tracing::level_filters::LevelFilter;
 use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
 use crate::panic_guard;
+use crate::router::End;
 #[cfg(unix)]
 use crate::stderr_log;
 
@@ -83,14 +84,9 @@ fn log_beginning(method: &str, id: Option<IdRef<'_>>) {
 
 /// Logs that a handler has ended, if its beginning was logged.
 #[inline]
-pub(super) fn response(
-    method: &str,
-    id: Option<&Id>,
-    logged_at: Option<Instant>,
-    code: Option<Code>,
-) {
+pub(super) fn response(method: &str, id: Option<&Id>, logged_at: Option<Instant>, end: End) {
     if let Some(begun) = logged_at {
-        write_response(method, id, begun.elapsed(), code.map(|code| code.0));
+        write_response(method, id, begun.elapsed(), end.code());
     }
 }
 
@@ -189,8 +185,11 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
+        // The answer shows the client every other failure.
         #[cfg(unix)]
-        stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
+        if is_internal || id.is_none() {
+            stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
+        }
         match is_ours || id.is_none() {
             true => tracing::error!(%error, answer, method, id, "handler failed"),
             false => tracing::warn!(%error, answer, method, id, "handler failed"),

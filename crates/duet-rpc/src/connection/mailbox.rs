@@ -22,11 +22,10 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{CallOptions, Key};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, oneshot};
 
-use super::Shared;
 use super::caller::Caller;
 use super::memory::Budget;
 use super::send_queue::{Queued, SendQueue, Sender, Sent, Ticket};
-use crate::error::{Error, ErrorKind};
+use crate::error::ErrorKind;
 use crate::handler::Outcome;
 use crate::sync::lock;
 
@@ -136,8 +135,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Sends a notification. Without room it waits in the queue until the deadline; then this returns its
-    /// ticket, and a receiver that tells when it has left the queue.
+    /// Sends a notification. If there is no room, the notification waits in the queue until the deadline. Then this
+    /// returns its ticket, and a receiver that is notified when it leaves the queue.
     pub(super) fn notify(
         &self,
         message: Vec<u8>,
@@ -223,7 +222,7 @@ impl Mailbox {
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
-    /// Returns `true` if a message can be sent now. A message that comes while others wait stands behind them.
+    /// Returns `true` if a message can be sent now. If others wait already, it has to wait behind them.
     fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
@@ -343,33 +342,4 @@ fn wake_driver(mut inner: MutexGuard<'_, MailboxState>) {
     if let Some(driver) = driver {
         driver.wake();
     }
-}
-
-/// A notification that waits for room. Dropping this takes the notification back.
-pub(crate) struct WaitForRoom {
-    pub(super) shared: Arc<Shared>,
-    pub(super) ticket: Ticket,
-    pub(super) sent: oneshot::Receiver<Sent>,
-}
-
-impl WaitForRoom {
-    /// Waits until the notification is on its way, or gives up at its deadline.
-    pub(crate) async fn wait(mut self) -> Result<(), Error> {
-        match (&mut self.sent).await {
-            Ok(Sent::Done) => Ok(()),
-            Ok(Sent::TimedOut) => Err(no_room_in_time()),
-            Err(_) => Err(self.shared.closed_error()),
-        }
-    }
-}
-
-impl Drop for WaitForRoom {
-    fn drop(&mut self) {
-        self.shared.mailbox.withdraw(self.ticket);
-    }
-}
-
-/// The error of a message that waited for room until its time was over.
-pub(super) fn no_room_in_time() -> Error {
-    Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
 }

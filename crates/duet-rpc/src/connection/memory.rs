@@ -1,12 +1,14 @@
 //! Memory for answers: how much may wait to be sent, and how many large answers are made at a time.
 //!
-//! | the next handler's answers are | it begins when |
-//! |---|---|
-//! | small | the bytes that wait are below the limit |
-//! | large: fewer than 32 fit into the part for making | what is being made stays within that part too |
-//! | of unknown size | no other handler of the method shows its size |
+//! A part of the budget (`at_once`) is for large answers that are being made.
 //!
-//! `budget` has the table of everything that waits.
+//! | the next handler's answers are | it starts when |
+//! |---|---|
+//! | small | the waiting bytes are below the limit |
+//! | large: fewer than 32 fit into `at_once` | the large answers that are being made also fit into `at_once` |
+//! | of unknown size | no other handler of the method is computing: its answer will show the size |
+//!
+//! The module `budget` lists all limits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,8 +31,10 @@ pub(crate) struct Budget {
     /// Bytes of answers that wait for the rest of their batches. They have a limit of their own: were they
     /// counted among those that wait to be sent, a batch that takes long would keep handlers waiting.
     batches: AtomicUsize,
-    /// The estimates of the answers that are being made.
-    making: Mutex<Making>,
+    /// The estimates of the large answers that are being made.
+    making: AtomicUsize,
+    /// The last handler of a large answer that began. The lock makes them begin one after the other.
+    last_large: Mutex<Option<Beginning>>,
     /// The queue of handlers whose answers are not large. Only the first of a queue, which has its
     /// permit, looks for room. If a thousand did whenever there is some, they would keep the processors
     /// busy.
@@ -40,13 +44,6 @@ pub(crate) struct Budget {
     /// Wakes the first of each queue.
     room: Notify,
     waiters: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Making {
-    bytes: usize,
-    /// The last of them that began.
-    last: Option<Beginning>,
 }
 
 /// An answer is large if fewer than this many of its size fit into [`Budget::at_once`].
@@ -74,7 +71,8 @@ impl Budget {
             is_shared,
             waiting: AtomicUsize::new(0),
             batches: AtomicUsize::new(0),
-            making: Mutex::default(),
+            making: AtomicUsize::new(0),
+            last_large: Mutex::default(),
             small: Semaphore::new(1),
             large: Semaphore::new(1),
             room: Notify::new(),
@@ -178,24 +176,31 @@ impl Budget {
         self: &Arc<Self>,
         size: &Arc<AnswerSize>,
     ) -> Result<Reservation, Option<Instant>> {
-        let mut making = lock(&self.making);
         if self.is_spent_by_many() {
             return Err(None);
         }
-        let (now, estimate) = (Instant::now(), size.estimate().min(self.limit));
-        let is_large = size.is_known() && self.is_large(estimate);
-        if is_large {
-            if making.bytes > 0 && !self.has_room_to_make(making.bytes + estimate) {
-                wait_for(making.last.as_ref(), now)?;
-            }
-            making.last = Some(Beginning::here(now));
-        } else if !size.is_known() {
+        let (now, budget) = (Instant::now(), Arc::clone(self));
+        if !size.is_known() {
             size.claim(now)?;
+            return Ok(Reservation { budget, estimate: 0, size: Some(Arc::clone(size)) });
         }
-        let estimate = if is_large { estimate } else { 0 };
-        making.bytes += estimate;
-        let size = (!size.is_known()).then(|| Arc::clone(size));
-        Ok(Reservation { budget: Arc::clone(self), estimate, size })
+        let estimate = match size.estimate().min(self.limit) {
+            small if !self.is_large(small) => 0,
+            large => self.claim_large(large, now).map(|()| large)?,
+        };
+        Ok(Reservation { budget, estimate, size: None })
+    }
+
+    /// Counts a large answer that is to be made. Fails with the time of the next attempt.
+    fn claim_large(&self, estimate: usize, now: Instant) -> Result<(), Option<Instant>> {
+        let mut last = lock(&self.last_large);
+        let making = self.making.load(Ordering::SeqCst);
+        if making > 0 && !self.has_room_to_make(making + estimate) {
+            wait_for(last.as_ref(), now)?;
+        }
+        *last = Some(Beginning::here(now));
+        self.making.fetch_add(estimate, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Wakes the first of each queue, if there is room. Each looks again for itself, because different bounds
@@ -236,7 +241,7 @@ impl Drop for Reservation {
         if let Some(size) = &self.size {
             size.release();
         }
-        lock(&self.budget.making).bytes -= self.estimate;
+        self.budget.making.fetch_sub(self.estimate, Ordering::SeqCst);
         self.budget.wake();
     }
 }

@@ -93,13 +93,13 @@ async fn p9_a_waiter_that_gives_up_lets_the_next_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_a_handler_waits_for_one_that_computes_but_not_for_ever() {
+async fn p9_handler_waits_a_limited_time_for_one_that_computes() {
     for size in [unknown(), known(500)] {
         let (budget, begun) = (Budget::of_connection(100), Instant::now());
         let mut kept = Vec::new();
         for number in 0..4 {
             kept.push(budget.reserve(&size).await);
-            // This thread looks at its own state, so it counts as computing.
+            // This thread reads its own state while it runs, so it counts as computing.
             let wait = if cfg!(target_os = "linux") { LONGEST } else { STEP };
             assert_eq!(begun.elapsed(), number * wait);
         }
@@ -107,7 +107,7 @@ async fn p9_a_handler_waits_for_one_that_computes_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_a_handler_that_awaits_keeps_no_other_from_its_beginning() {
+async fn p9_handler_that_awaits_does_not_delay_the_next_one() {
     let (budget, size) = (Budget::of_connection(100), unknown());
     for _ in 0..10 {
         // It never answers.
@@ -116,7 +116,7 @@ async fn p9_a_handler_that_awaits_keeps_no_other_from_its_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p9_each_of_many_who_wait_gets_its_turn() {
+async fn p9_every_waiter_of_a_spent_budget_gets_its_turn() {
     let budget = Budget::shared(100);
     budget.add(100);
     let mut tasks = tokio::task::JoinSet::new();

@@ -29,7 +29,7 @@
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `caller`, `events` | our calls, notifications and events |
 //! | `subscriptions` | notifications that the application awaits |
-//! | `budget`, `memory` | everything that bounds what waits |
+//! | `budget`, `memory` | the limits on waiting messages, handlers and answers |
 //! | `closing` | running, draining, closed; all times of the end |
 
 mod budget;
@@ -204,7 +204,7 @@ impl Connection {
         self.handle_commands(now);
         self.send_queued(now);
         self.begin_ready(cx);
-        // Messages at hand come first: reading on would only make them more.
+        // Handle the received messages first: reading more would only add to them.
         let mut moved = self.receive.is_drained && self.receive(inbox, cx, now)?;
         moved |= self.handle_arrived(inbox, cx, now);
         self.send_events();
@@ -219,8 +219,8 @@ impl Connection {
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
 
-    /// Returns `true` if work that back-pressure stopped can go on, now that bytes have left. Nothing else would wake
-    /// the task for it.
+    /// Returns `true` if work that back-pressure stopped can continue, now that bytes have left. Nothing else would
+    /// wake the task for it.
     fn can_go_on(&self) -> bool {
         self.session.has_ready()
             || self.can_send_queued()

@@ -7,8 +7,7 @@ use duet_rpc_proto::message::Id;
 use duet_rpc_proto::session::{CallOptions, Phase, Sink};
 use serde::Deserialize;
 
-use super::mailbox::no_room_in_time;
-use super::send_queue::{Sender, Sent};
+use super::send_queue::{Sender, Sent, no_room_in_time};
 use super::{Caller, Command, Connection, log};
 use crate::error::{Disconnect, Error, ErrorKind};
 use crate::handler::Answer;

@@ -1,8 +1,8 @@
 //! Send queue: calls and notifications that wait for room to be sent.
 //!
-//! The connection owns the waiting messages, and sends them in the order in which they came. If each
-//! sender waited for room by itself, a future that was polled once and then left alone could swallow
-//! the wake-up that others need.
+//! The connection owns the waiting messages, and sends them in the order in which they came. If each sender
+//! waited for room in its own future, a future that is never polled again could take the wake-up that another
+//! sender needs.
 //!
 //! | a message leaves the queue when | its sender learns |
 //! |---|---|
@@ -12,10 +12,14 @@
 //! | the connection closes | that it is closed |
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Instant;
 
 use duet_rpc_proto::message::Id;
 use tokio::sync::oneshot;
+
+use super::Shared;
+use crate::error::{Error, ErrorKind};
 
 /// A place in the queue. Later messages have greater tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,6 +117,35 @@ impl SendQueue {
     }
 }
 
+/// A notification that waits for room. Dropping this takes the notification back.
+pub(crate) struct WaitForRoom {
+    pub(super) shared: Arc<Shared>,
+    pub(super) ticket: Ticket,
+    pub(super) sent: oneshot::Receiver<Sent>,
+}
+
+impl WaitForRoom {
+    /// Waits until the notification is on its way, or gives up at its deadline.
+    pub(crate) async fn wait(mut self) -> Result<(), Error> {
+        match (&mut self.sent).await {
+            Ok(Sent::Done) => Ok(()),
+            Ok(Sent::TimedOut) => Err(no_room_in_time()),
+            Err(_) => Err(self.shared.closed_error()),
+        }
+    }
+}
+
+impl Drop for WaitForRoom {
+    fn drop(&mut self) {
+        self.shared.mailbox.withdraw(self.ticket);
+    }
+}
+
+/// The error of a message that waited for room until its time was over.
+pub(super) fn no_room_in_time() -> Error {
+    Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -156,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn p2_a_notification_gives_up_at_its_deadline_and_a_call_never_does_here() {
+    fn p2_queue_expires_notifications_at_their_deadline_but_not_calls() {
         let (mut queue, now) = (SendQueue::default(), Instant::now());
         let later = now + Duration::from_secs(1);
         queue.push(call(1), Some(now));

@@ -9,8 +9,9 @@ use duet_rpc_proto::session::{Ids, Key};
 use tokio::sync::{SetOnce, watch};
 
 use super::events::Streams;
-use super::mailbox::{Mailbox, WaitForRoom};
+use super::mailbox::Mailbox;
 use super::memory::Budget;
+use super::send_queue::WaitForRoom;
 use super::subscriptions::Subscriptions;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;

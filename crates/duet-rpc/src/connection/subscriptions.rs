@@ -28,16 +28,16 @@ use crate::sync::lock;
 const MOST_NOTIFICATIONS: usize = 1024;
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// The cause of the error that stands for a gap.
+/// The cause of the error that reports a gap.
 const GAP: &str = "another one was made, and notifications in between are lost";
 
 /// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe)
 /// and [`Client::subscribe`](crate::Client::subscribe).
 ///
 /// Up to 1024 notifications, or 1 MiB, wait until [`next`](Subscription::next) takes them; then the oldest
-/// are dropped, and [`dropped`](Subscription::dropped) counts them. The subscription of a peer ends with its
-/// connection, that of a client goes on over all its connections and ends with the client. It keeps neither open.
-/// Dropping it unsubscribes.
+/// are dropped, and [`dropped`](Subscription::dropped) counts them. A subscription of a peer ends with the
+/// connection. A subscription of a client continues over all its connections, and ends with the client. A subscription
+/// does not keep a connection or a client open. Dropping it unsubscribes.
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, transport::memory};
@@ -65,7 +65,7 @@ const GAP: &str = "another one was made, and notifications in between are lost";
 pub struct Subscription<T> {
     source: Arc<dyn Source>,
     queue: Arc<Queue>,
-    /// The reason why nothing can arrive, until it is told.
+    /// The reason why nothing can arrive, until `next` has returned it.
     refusal: Option<Error>,
     params: PhantomData<fn() -> T>,
 }

@@ -1,11 +1,11 @@
 //! Uncorrelated errors: responses with `id: null`, and answers that cannot be used (M5, M7).
 //!
-//! | the remote says | what happens |
+//! | the error of the remote | result |
 //! |---|---|
-//! | `oversize` | the largest message that we have sent is too large, whichever was meant; if it is a pending call, the call fails. At the next such error it is the next largest |
-//! | anything else | calls go on, because any message may be meant; a call that was pending then and times out has the error as its cause |
+//! | `oversize` | the largest message that we have sent is too large, whichever message the remote refused; if it is a pending call, the call fails. The next such error refers to the next largest message |
+//! | any other | calls continue, because the error may refer to any message; if a call that was pending at that time times out, the error is its cause |
 //!
-//! A call whose answer is an [`UnusableAnswer`], such as one that is too large, is not answered by it either.
+//! An [`UnusableAnswer`], such as an answer that is too large, does not end its call either.
 
 use std::fmt;
 

@@ -78,13 +78,13 @@ impl WorkerPool {
         lock(&self.state)
     }
 
-    /// Runs this on a worker, inside this runtime; it waits for one if none is free. Returns it if there
-    /// is no worker at all.
+    /// Runs the work on a worker, inside this runtime. If all workers are busy, the work is queued. Returns the work if
+    /// there is no worker at all.
     pub(super) fn spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, workers| is_free || workers > 0)
     }
 
-    /// The same, but also returns it if no worker is free.
+    /// Like [`spawn`](Self::spawn), but also returns the work if all workers are busy.
     pub(super) fn try_spawn(self: &Arc<Self>, runtime: &Handle, work: Work) -> Result<(), Work> {
         self.spawn_if(runtime, work, |is_free, _| is_free)
     }
@@ -194,8 +194,8 @@ impl WorkerPool {
 /// Polls a task once, inside its runtime.
 fn run(task: Runnable<Handle>) {
     let runtime = task.metadata().clone();
-    // `block_on` never blocks here. It limits how long a handler goes on while all it awaits is ready, and
-    // forbids what is forbidden on the runtime's own thread: to block on the runtime.
+    // `block_on` never blocks here. It limits how long a handler runs while everything that it awaits is ready, and it
+    // forbids blocking on the runtime, as the runtime's own threads do.
     let _ = panic_guard::catch(|| runtime.block_on(async { task.run() }));
 }
 

@@ -17,7 +17,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Blocks a worker until the sender is dropped; tells when it begins.
+/// Work that sends to `begun` when it starts, and then blocks its worker until the returned sender is dropped.
 fn blocker(begun: &Sender<()>) -> (Sender<()>, Work) {
     let (release, released) = channel::<()>();
     let begun = begun.clone();
@@ -42,7 +42,7 @@ fn block(pool: &Arc<WorkerPool>, runtime: &Runtime, workers: usize) -> Vec<Sende
 }
 
 #[test]
-fn l5_task_that_must_not_wait_comes_back_while_all_workers_are_blocked() {
+fn l5_try_spawn_returns_the_task_while_all_workers_are_blocked() {
     let (pool, runtime) = (WorkerPool::new(3, true), runtime());
     let releases = block(&pool, &runtime, 3);
     let back = pool.try_spawn(runtime.handle(), Box::pin(pending()));
@@ -99,7 +99,7 @@ fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
     settle(&pool);
     let releases = block(&pool, &runtime, 1);
     wake.notify_waiters();
-    // Timers are the runtime's.
+    // Only a running runtime fires the timers.
     let done = runtime.block_on(async {
         tokio::task::spawn_blocking(move || all(&told)).await.expect("it receives")
     });
@@ -114,7 +114,7 @@ fn p3_stopped_task_is_dropped_in_every_state() {
     impl Drop for Dropped {
         fn drop(&mut self) {
             let _ = self.0.send(());
-            // It is inside the runtime, as it was when it ran.
+            // Panics if the task is dropped outside of the runtime that it ran in.
             let _ = tokio::runtime::Handle::current();
         }
     }
@@ -189,7 +189,7 @@ fn l5_tasks_that_wake_each_other_after_the_end_are_dropped_one_by_one() {
     settle(&pool);
     pool.shut_down();
     drop(held);
-    // A worker that has not ended yet may drop the last.
+    // The last tasks may be dropped by a worker that has not exited yet.
     while Arc::strong_count(&turn) > 1 {
         thread::yield_now();
     }

@@ -161,7 +161,7 @@ impl From<RemoteError> for Failure {
     fn from(error: RemoteError) -> Self {
         let RemoteError { code, message, data } = error.clone();
         let object = ErrorObject::application(Code(code), message, data);
-        // The log shows the cause instead of the message, so it quotes nothing of the remote.
+        // The remote wrote the message, so the log must not show it. A cause takes its place in the log.
         Failure::from(object).caused_by(error)
     }
 }

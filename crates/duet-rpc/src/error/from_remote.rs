@@ -1,4 +1,4 @@
-//! Typed errors of the application, read from the error that a remote answered.
+//! Typed errors of the application, read from the error that a remote returned.
 
 use super::{Error, RemoteError};
 
@@ -25,7 +25,7 @@ pub trait FromRemote: Sized {
 }
 
 impl Error {
-    /// Reads the error that the remote answered as a type of the application; `None` if it is another error.
+    /// Reads the error that the remote returned as a type of the application; `None` if it is another error.
     ///
     /// ```
     /// use duet_rpc::{Error, ErrorKind, RemoteError};

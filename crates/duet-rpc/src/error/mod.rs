@@ -28,7 +28,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync + 'static>;
 /// It is one pointer wide, and it is [`Send`]. Its content never goes onto the wire;
 /// [`Error::to_object`] makes the error object for the remote.
 ///
-/// `Display` and `Debug` show the code and the message of an error that the remote answered. The remote wrote this
+/// `Display` and `Debug` show the code and the message of an error that the remote returned. The remote wrote this
 /// text, so the library keeps it out of its own log records. If your log must not contain it either, log
 /// [`Error::kind`].
 ///
@@ -188,8 +188,8 @@ impl Error {
     }
 
     /// The end of the connection, if that is why the operation failed: its reason, and the exit status and the last
-    /// stderr lines of a process. If a client could not connect again, it is the end of the connection whose
-    /// process exited, where there is one.
+    /// stderr lines of a process. After failed attempts to reconnect, the causes may contain several ends. This
+    /// returns the first one with an exit status, or the first one if none has an exit status.
     ///
     /// ```
     /// use duet_rpc::Error;
@@ -212,7 +212,7 @@ impl Error {
         ends.find(|end| end.exit_report().exit.is_some()).or(first)
     }
 
-    /// The error that the remote answered, if the kind is [`Remote`](ErrorKind::Remote).
+    /// The error that the remote returned, if the kind is [`Remote`](ErrorKind::Remote).
     ///
     /// ```
     /// use duet_rpc::{Error, ErrorKind};
@@ -293,7 +293,7 @@ impl fmt::Display for Summary<'_> {
 }
 
 impl fmt::Display for Error {
-    /// Shows the kind of the error, and the code and the message of an error that the remote answered. `{:#}`
+    /// Shows the kind of the error, and the code and the message of an error that the remote returned. `{:#}`
     /// also shows the causes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Summary(self).fmt(f)?;
@@ -318,7 +318,8 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
-    /// The cause. An error that the remote answered is not a cause, but the error itself: see [`Error::remote`].
+    /// The cause, but never the error that the remote returned: `Display` already shows that one, and
+    /// [`Error::remote`] returns it.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.cause().filter(|cause| !cause.is::<RemoteError>())
     }
@@ -416,7 +417,7 @@ impl fmt::Display for WrongResult {
 
 impl std::error::Error for WrongResult {}
 
-/// The error object that a remote answered.
+/// The error object that a remote returned.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RemoteError {

@@ -1,10 +1,10 @@
 //! Arguments of handlers: the params, and extractors.
 //!
-//! The marker of an argument says how it is made; the compiler infers it. Each argument has exactly one
-//! marker, so an argument that has none is the one that the compiler's message names.
+//! Each argument has one marker, which says how the argument is made; the compiler infers it. If a type has no
+//! marker, it cannot be an argument, and the compiler's message names exactly that type.
 //!
-//! An argument is bound when its handler is registered. A state that is missing shows there, and never when a
-//! message arrives.
+//! An argument is bound when its handler is registered. A missing state is reported then, and never when a message
+//! arrives.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::params;
 
-/// A type that a handler can ask for besides its params, made of the [`Context`] of its message.
+/// A type that a handler can take as an argument besides its params. It is made from the [`Context`] of the message.
 ///
 /// ```
 /// use duet_rpc::{Context, Failure, FromContext, Router};
@@ -38,11 +38,11 @@ use crate::params;
 /// ```
 ///
 /// A type that implements both this and `Deserialize` cannot be an argument of a handler: the compiler could not
-/// know which is meant. In a [service](mod@crate::service), `#[rpc(context)]` marks an argument of such a type, and any
-/// other that implements this trait. Without the mark it does not compile, because the caller could send a forged
-/// value. That holds for `T` and `Option<T>`; the compiler cannot see a `T` that is a field of a param, or in a `Vec`.
+/// know which is meant. In a [service](mod@crate::service), `#[rpc(context)]` marks each argument whose type implements
+/// this trait, except a [`Context`]. Without the mark, the argument does not compile, because the caller could send a
+/// forged value. The compiler checks `T` and `Option<T>`; it does not see a `T` in a field of a param or in a `Vec`.
 pub trait FromContext: Sized {
-    /// Makes it. A failure is the answer to the message, and the handler is not called.
+    /// Makes the argument. A failure is the answer to the message, and the handler is not called.
     fn from_context(context: Context) -> Result<Self, Failure>;
 }
 
@@ -84,7 +84,7 @@ pub(crate) trait Message {
     fn context(&mut self) -> Context;
 }
 
-/// The router, as arguments see it that are bound.
+/// The parts of a router that its handlers' arguments can be bound to.
 pub(crate) struct Scope<'a> {
     pub(crate) state: Option<&'a Arc<dyn Any + Send + Sync>>,
     /// The handler inside a wrapper.
@@ -161,7 +161,7 @@ pub trait Argument<M>: Sized {
 #[derive(Debug)]
 pub enum AsParams {}
 
-/// Marks an extractor; `K` tells kinds of them apart.
+/// Marks an extractor; `K` is its kind.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AsExtractor<K>(PhantomData<K>);
@@ -285,7 +285,8 @@ impl_arguments!(A M0 0, B M1 1, C M2 2);
 impl_arguments!(A M0 0, B M1 1, C M2 2, D M3 3);
 impl_arguments!(A M0 0, B M1 1, C M2 2, D M3 3, E M4 4);
 
-/// Implements [`AtMostOneParams`] for this many extractors, and with params in each place among them.
+/// Implements [`AtMostOneParams`] for tuples of this many markers: for extractors only, and for params in one place
+/// with extractors in the others.
 macro_rules! impl_at_most_one {
     (@each [$($before:ident)*]) => {};
     (@each [$($before:ident)*] $here:ident $($after:ident)*) => {

@@ -6,14 +6,15 @@ use std::task::Poll;
 
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::Handler;
 use super::arguments::{Arguments, Parts, Refusal};
 use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
-use super::route::{Checked, Route, Typed};
+use super::route::{Route, Typed};
 use crate::error::Failure;
 use crate::panic_guard::{self, drop_quietly};
 use crate::router::{Request, to_params};
 
-/// The result of a handler inside a wrapper. One that is not `async` needs no box.
+/// The result of a handler inside a wrapper. A handler that is not `async` needs no box.
 pub(crate) enum Reply {
     Ready(Settled),
     Later(Pin<Box<dyn Future<Output = Settled> + Send>>),
@@ -32,7 +33,17 @@ where
     R: 'static,
     O: 'static,
     E: 'static,
-    H: Checked<S, A, R, O, E>,
+    H: Handler<
+            S,
+            Arguments: Arguments<A> + Send + 'static,
+            Return: Returns<
+                R,
+                Future: Send + 'static,
+                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
+            >,
+        > + Send
+        + Sync
+        + 'static,
 {
     fn call(&self, request: &mut Request) -> Reply {
         let begun = panic_guard::catch(|| {

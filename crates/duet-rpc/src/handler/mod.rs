@@ -30,9 +30,7 @@ pub use self::returns::{
     Asynchronous, Begun, Converts, Fallible, IntoFailure, Output, Plain, Returns, Synchronous,
     Writable,
 };
-pub(crate) use self::route::{
-    Answer, Answered, Host, Outcome, Route, Slot, Started, Typed, Waiting,
-};
+pub(crate) use self::route::{Answer, Host, Outcome, Route, Slot, Typed, Waiting};
 pub use self::state::State;
 
 /// A handler of messages: any function or closure, `async` or not, of up to five arguments.
@@ -64,12 +62,12 @@ pub use self::state::State;
 ///     .method("id", |cx: Context| cx.id().map(ToString::to_string));
 /// ```
 ///
-/// Params own their data: `String`, not `&str`. For a borrowed one the compiler says that the implementation of
+/// Params own their data: `String`, not `&str`. For a borrowed type, the compiler reports that the implementation of
 /// `Deserialize` is not general enough.
 ///
 /// The future of a handler has to be `Send`, because it may run on another thread. A closure that uses
 /// captured values in its future clones them first:
-/// `move |params| { let db = db.clone(); async move { … } }`. [`State`] does without that.
+/// `move |params| { let db = db.clone(); async move { … } }`. A [`State`] argument needs no clone.
 ///
 /// An error type that implements both `Serialize` and `Into<Failure>` makes the compiler ask for type
 /// annotations, because such a `Result` could also be meant as a value. Convert the error yourself:
@@ -98,7 +96,7 @@ pub trait Handler<S> {
     }
 }
 
-/// The application's word on the pace of a handler.
+/// The pace of a handler, as the application has set it.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub enum Speed {
@@ -178,9 +176,9 @@ pub fn quick<H>(handler: H) -> Paced<H> {
 }
 
 /// Marks a handler as blocking: it may hold its thread, because it blocks or computes for long. Under
-/// [`serve`](crate::serve()) and [`Server`](crate::Server) it runs on a worker thread. On a multi-thread
-/// runtime of yours it runs on one of up to 32 worker threads that all such connections share. On a
-/// current-thread runtime it holds its thread: use `tokio::task::spawn_blocking` in it.
+/// [`serve`](crate::serve()) and [`Server`](crate::Server) it runs on a worker thread. On your own multi-thread
+/// runtime it runs on one of up to 32 worker threads that all connections share. On your own current-thread
+/// runtime it holds the only thread: use `tokio::task::spawn_blocking` in it.
 ///
 /// Without a mark the pace is measured; a handler that was quick so far and then blocks keeps all messages of
 /// its connection waiting, even a shutdown.

@@ -94,8 +94,8 @@ impl<T: Writable> Output<Plain> for T {
     }
 }
 
-/// Holds for every `Result`, so that one whose error cannot be answered is never taken for a plain value: serde
-/// writes such a `Result` as `{"Err": …}`.
+/// Applies to every `Result`, even if its error does not convert into a `Failure`. Otherwise such a `Result` would
+/// count as a plain value, and serde would write it as `{"Err": …}`.
 impl<T, E> Output<Fallible> for Result<T, E> {
     type Value = T;
     type Error = E;
@@ -137,8 +137,8 @@ pub enum Converts {}
 
 impl<E: Into<Failure>> IntoFailure<Converts> for E {}
 
-/// Marks no error. With one implementation alone, the compiler would say that `From<E>` is missing for
-/// `Failure`, without the advice.
+/// Applies to no type. With only one implementation, the compiler would report a missing `From<E>` for `Failure`,
+/// without the notes above.
 impl<E: Into<Failure> + private::Never> IntoFailure<()> for E {}
 
 mod private {

@@ -1,7 +1,7 @@
 //! Routes: handlers with their types erased, and the code that runs them.
 //!
 //! ```text
-//!             inline: called and polled once, in a place that is used again
+//!             inline: called and polled once, in reused memory
 //!           ┌──────────────────────────────────────────────────▶ answered, no allocation
 //!  start ───┤                                   └── pending ──▶ Waiting, a task
 //!           └─────────────────────────────────────────────────▶ Waiting, called by the worker pool
@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use duet_rpc_proto::message::{Code, ErrorObject, IdRef, Params, write_result_with};
+use duet_rpc_proto::message::{ErrorObject, IdRef, Params, write_result_with};
 
 use super::Handler;
 use super::arguments::{Arguments, Binding, Message, Parts, Refusal, Scope};
@@ -76,32 +76,7 @@ pub(crate) trait Host: Message {
     /// The identity that the sender of the message has proved.
     fn identity(&self) -> Option<&Identity>;
     /// Answers with the outcome of a handler that is ready immediately.
-    fn answer(&mut self, answer: Answer<'_>) -> Answered;
-}
-
-/// The state of a handler after its start.
-pub(crate) enum Started {
-    Answered(Answered),
-    Waits(Waiting),
-}
-
-/// The kind of an answer that was given.
-#[derive(Clone, Copy)]
-pub(crate) enum Answered {
-    Result,
-    Error(Code),
-    Panic,
-}
-
-impl Answered {
-    /// The code of an error.
-    pub(crate) fn code(self) -> Option<Code> {
-        match self {
-            Answered::Result => None,
-            Answered::Error(code) => Some(code),
-            Answered::Panic => Some(Code::INTERNAL_ERROR),
-        }
-    }
+    fn answer(&mut self, answer: Answer<'_>);
 }
 
 /// The memory in which one connection polls the futures of one handler.
@@ -116,7 +91,7 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
     /// Runs the hooks of the message, if there are any, and begins the handler; if it may run inline, runs it
-    /// until it waits.
+    /// until it waits. Returns a handler that waits; otherwise the host has its answer.
     fn start(
         &self,
         is_inline: bool,
@@ -124,38 +99,7 @@ pub(crate) trait Route: Send + Sync {
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started;
-}
-
-/// A handler that has passed every check.
-pub(crate) trait Checked<S, A, R, O, E>:
-    Handler<
-        S,
-        Arguments: Arguments<A> + Send + 'static,
-        Return: Returns<
-            R,
-            Future: Send + 'static,
-            Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
-        >,
-    > + Send
-    + Sync
-    + 'static
-{
-}
-
-impl<H, S, A, R, O, E> Checked<S, A, R, O, E> for H where
-    H: Handler<
-            S,
-            Arguments: Arguments<A> + Send + 'static,
-            Return: Returns<
-                R,
-                Future: Send + 'static,
-                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
-            >,
-        > + Send
-        + Sync
-        + 'static
-{
+    ) -> Option<Waiting>;
 }
 
 /// The markers of a handler. None of them is ever made, so none has to be `Send`.
@@ -183,93 +127,7 @@ where
         let bound = H::Arguments::bind(&Binding(scope))?;
         Ok(Typed { handler, bound, marks: PhantomData })
     }
-}
 
-/// The place of a future. A future must not move once it was polled, and most are ready immediately: so one
-/// place is used again and again, and only a future that waits takes it along.
-type Pinned<F> = Pin<Box<Option<F>>>;
-
-/// The place in a slot; `None` if a future has taken it along.
-fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>>> {
-    slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
-}
-
-impl<H, S, A, R, O, E> Route for Typed<H, S, A, R, O, E>
-where
-    S: 'static,
-    R: 'static,
-    O: 'static,
-    E: 'static,
-    H: Checked<S, A, R, O, E>,
-{
-    fn start(
-        &self,
-        is_inline: bool,
-        hooks: Option<&HookRun<'_>>,
-        params: &Params<'_>,
-        slot: &mut Slot,
-        host: &mut dyn Host,
-    ) -> Started {
-        if !is_inline {
-            return self.defer(hooks, params, host);
-        }
-        let mut spare = None;
-        // One handler alone uses a slot, so the place has the right type.
-        let kept = pinned_in::<FutureOf<H, S, R>>(slot).unwrap_or(&mut spare);
-        let place = kept.get_or_insert_with(|| Box::pin(None));
-        // If it has to wait, the task that it becomes polls it again, with its own waker.
-        let mut noop = TaskContext::from_waker(Waker::noop());
-        let mut outcome = None;
-        let begun = panic_guard::catch(|| {
-            match self.handler.call(self.enter(hooks, params, host)?).begin() {
-                Begun::Ready(output) => outcome = Some(output.into_result()),
-                Begun::Later(future) => {
-                    place.set(Some(future));
-                    if let Poll::Ready(output) = poll(place, &mut noop) {
-                        // Kept outside, where nothing that panics now can drop it.
-                        outcome = Some(output.into_result());
-                        place.set(None);
-                    }
-                }
-            }
-            Ok::<_, Refusal>(())
-        });
-        Started::Answered(match begun {
-            Ok(Ok(())) => match outcome {
-                Some(Ok(result)) => {
-                    let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
-                    let answered = host.answer(Answer::Result(&mut write));
-                    drop_quietly(result);
-                    answered
-                }
-                Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
-                None => {
-                    let mut place = kept.take().unwrap_or_else(|| Box::pin(None));
-                    let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
-                    return Started::Waits(wait(future, host.id()));
-                }
-            },
-            Ok(Err(refusal)) => host.answer(refusal.into()),
-            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
-                return self.start(is_inline, hooks, params, slot, host);
-            }
-            Err(panic) => {
-                drop_quietly(outcome);
-                drop_quietly(kept.take());
-                host.answer(Answer::Failed(panic.into()))
-            }
-        })
-    }
-}
-
-impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
-where
-    S: 'static,
-    R: 'static,
-    O: 'static,
-    E: 'static,
-    H: Checked<S, A, R, O, E>,
-{
     /// Runs the hooks of the message, and makes the arguments.
     #[inline(always)]
     fn enter(
@@ -283,36 +141,123 @@ where
         }
         Arguments::extract(&self.bound, &mut Parts { params, message: host })
     }
+}
 
-    /// Prepares the handler for a worker, which calls it: the call itself may block.
-    fn defer(
+/// Pinned memory for one future. A future must not move once it was polled. Most futures are ready immediately,
+/// so the memory is reused; a future that has to wait keeps it.
+type Pinned<F> = Pin<Box<Option<F>>>;
+
+/// The pinned memory in a slot. The inner `Option` is `None` if a waiting future keeps the memory. The outer one is
+/// `None` if the slot belongs to a future of another type.
+fn pinned_in<F: Send + 'static>(slot: &mut Slot) -> Option<&mut Option<Pinned<F>>> {
+    slot.get_or_insert_with(|| Box::new(None::<Pinned<F>>)).downcast_mut()
+}
+
+impl<H, S, A, R, O, E> Route for Typed<H, S, A, R, O, E>
+where
+    S: 'static,
+    R: 'static,
+    O: 'static,
+    E: 'static,
+    H: Handler<
+            S,
+            Arguments: Arguments<A> + Send + 'static,
+            Return: Returns<
+                R,
+                Future: Send + 'static,
+                Output: Output<O, Value: Writable, Error: IntoFailure<E>>,
+            >,
+        > + Send
+        + Sync
+        + 'static,
+{
+    fn start(
         &self,
+        is_inline: bool,
         hooks: Option<&HookRun<'_>>,
         params: &Params<'_>,
+        slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started {
-        let arguments = match panic_guard::catch(|| self.enter(hooks, params, host)) {
-            Ok(Ok(arguments)) => arguments,
-            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
-                return self.defer(hooks, params, host);
+    ) -> Option<Waiting> {
+        if !is_inline {
+            match panic_guard::catch(|| self.enter(hooks, params, host)) {
+                Ok(Ok(arguments)) => {
+                    let handler = Arc::clone(&self.handler);
+                    let future = begin_later(move || handler.call(arguments).begin());
+                    return Some(wait(future, host.id()));
+                }
+                Ok(Err(refusal)) => host.answer(refusal.into()),
+                Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                    return self.start(is_inline, hooks, params, slot, host);
+                }
+                Err(panic) => host.answer(Answer::Failed(panic.into())),
             }
-            Ok(Err(refusal)) => return Started::Answered(host.answer(refusal.into())),
-            Err(panic) => return Started::Answered(host.answer(Answer::Failed(panic.into()))),
-        };
-        let mut work = Some((Arc::clone(&self.handler), arguments));
-        let mut place: Pinned<FutureOf<H, S, R>> = Box::pin(None);
-        // Not an `async` block, which would demand that the output is `Send`.
-        let future = std::future::poll_fn(move |cx| {
-            if let Some((handler, arguments)) = work.take() {
-                match handler.call(arguments).begin() {
-                    Begun::Ready(output) => return Poll::Ready(output),
-                    Begun::Later(future) => place.set(Some(future)),
+            return None;
+        }
+        let mut spare = None;
+        // Only one handler uses a slot, so the memory has the right type.
+        let kept = pinned_in::<FutureOf<H, S, R>>(slot).unwrap_or(&mut spare);
+        let place = kept.get_or_insert_with(|| Box::pin(None));
+        // A future that has to wait becomes a task, which polls it again with the waker of the task.
+        let mut noop = TaskContext::from_waker(Waker::noop());
+        let mut outcome = None;
+        let begun = panic_guard::catch(|| {
+            match self.handler.call(self.enter(hooks, params, host)?).begin() {
+                Begun::Ready(output) => outcome = Some(output.into_result()),
+                Begun::Later(future) => {
+                    place.set(Some(future));
+                    if let Poll::Ready(output) = poll(place, &mut noop) {
+                        // Stored outside of the closure: dropping the future may panic, and a panic of the
+                        // output's drop during that unwinding would abort the process.
+                        outcome = Some(output.into_result());
+                        place.set(None);
+                    }
                 }
             }
-            poll(&mut place, cx)
+            Ok::<_, Refusal>(())
         });
-        Started::Waits(wait(Box::pin(future), host.id()))
+        match begun {
+            Ok(Ok(())) => match outcome {
+                Some(Ok(result)) => {
+                    let mut write = |out: &mut Vec<u8>| serde_json::to_writer(out, &result);
+                    host.answer(Answer::Result(&mut write));
+                    drop_quietly(result);
+                }
+                Some(Err(error)) => host.answer(Answer::Failed(into_failure(error))),
+                None => {
+                    let mut place = kept.take().unwrap_or_else(|| Box::pin(None));
+                    let future = std::future::poll_fn(move |cx| poll(&mut place, cx));
+                    return Some(wait(future, host.id()));
+                }
+            },
+            Ok(Err(refusal)) => host.answer(refusal.into()),
+            Err(_) if hooks.is_some_and(HookRun::can_go_on) => {
+                return self.start(is_inline, hooks, params, slot, host);
+            }
+            Err(panic) => {
+                drop_quietly(outcome);
+                drop_quietly(kept.take());
+                host.answer(Answer::Failed(panic.into()));
+            }
+        }
+        None
     }
+}
+
+/// A future that begins a handler when a worker polls it: the call itself may block.
+fn begin_later<T, F: Future<Output = T>>(
+    begin: impl FnOnce() -> Begun<T, F>,
+) -> Pin<Box<impl Future<Output = T>>> {
+    let (mut begin, mut place) = (Some(begin), Box::pin(None));
+    // Not an `async` block, which would demand that the output is `Send`.
+    Box::pin(std::future::poll_fn(move |cx| {
+        match begin.take().map(|begin| begin()) {
+            Some(Begun::Ready(output)) => return Poll::Ready(output),
+            Some(Begun::Later(future)) => place.set(Some(future)),
+            None => {}
+        }
+        poll(&mut place, cx)
+    }))
 }
 
 /// The conversion is the application's, and may panic.
@@ -323,7 +268,7 @@ fn into_failure(error: impl Into<Failure>) -> Failure {
 fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(cx),
-        // It was put there just now.
+        // Does not happen: the callers store a future first.
         None => Poll::Pending,
     }
 }
@@ -337,11 +282,12 @@ where
         let output = guarded.await?;
         let result = panic_guard::catch(|| output.into_result().map_err(Into::into))??;
         let Some(id) = id else {
-            // A notification: nobody is told the result.
+            // A notification has no answer.
             drop_quietly(result);
             return Ok(Vec::new());
         };
-        // The result stays outside: a panic that drops it could meet a second one, which aborts.
+        // The result stays outside of the closure: if writing it panics, unwinding must not drop it, because a
+        // second panic would abort the process.
         let mut text = Vec::with_capacity(USUAL);
         let written = panic_guard::catch(|| {
             write_result_with(&mut text, &id, |out| serde_json::to_writer(out, &result))

@@ -340,7 +340,7 @@ mod tests {
     use super::{Address, AddressError, resolve};
 
     #[test]
-    fn t2_an_address_is_taken_as_it_is_or_as_a_text() {
+    fn t2_address_is_accepted_as_a_value_or_as_text() {
         fn check(given: impl TryInto<Address, Error: Into<AddressError>>) {
             let address = resolve(given).expect("an address");
             assert_eq!(address.to_string(), "tcp://127.0.0.1:0");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn t2_what_is_no_address_says_why() {
+    fn t2_error_for_an_invalid_address_gives_the_reason() {
         for (text, why) in [
             ("", "it has no scheme"),
             ("127.0.0.1:4000", "its scheme is not known"),

@@ -46,7 +46,7 @@ impl<'de> Items<'de> {
     /// remote's message many times over in memory.
     pub(super) fn cut(&mut self) -> Option<&'de str> {
         let text = first_value(self.rest)?;
-        // Behind it stands a comma, a colon or the closing bracket.
+        // A comma, a colon or the closing bracket follows.
         let end = text.as_ptr().addr() - self.rest.as_ptr().addr() + text.len();
         self.rest = self.rest.get(end..)?.trim_ascii_start().get(1..)?;
         Some(text)

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! params ── serde_json ──> T
-//!   └─ do not fit ──> read again, with a reader that knows where it stands ──> -32602
+//!   └─ do not fit ──> read again, with a reader that knows its position ──> -32602
 //! ```
 //!
-//! serde_json's own errors cannot go on the wire: they quote what was sent, and they name Rust
-//! types and columns where a remote wants to know which parameter is meant. So parameters that do
-//! not fit, and only these, are read a second time, for the error alone.
+//! serde_json's own errors cannot go on the wire: they quote the parameters, and they name Rust types
+//! and columns where a remote needs the name of the wrong parameter. So only parameters that do not
+//! fit are read a second time, to make the error.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `reader` | the second reading: a deserializer over the text that knows where it stands |
+//! | `reader` | the second reading: a deserializer over the text that knows its position |
 //! | `access` | the elements, members and variants that it reads |
 //! | `problem` | its error: the problem and its place |
 //! | `wording` | the expectation of a type, in JSON's words |
@@ -43,18 +43,18 @@ const LARGEST_ASKED: usize = 1 << 20;
 /// Absent parameters are read as null, and where the type does not take null, as `{}` and then as
 /// `[]`: a struct of optional members, a map and a list need no `params`.
 ///
-/// The error is ready to be sent: `Invalid params`, with the path of the first culprit, what was expected
-/// there and which type was received. The members of a struct have their names in the path even if they
-/// came by position; elements of a tuple are `[0]`, `[1]` and so on. It shows nothing of what was sent,
-/// but for a string that is not one of an enum's variants: member names from a map are a `*` in the path,
-/// and the messages of your own `Deserialize` implementations stay out. They are the `detail` of the
-/// problem, for this process, and for its log where [`Profile::log_details`](crate::Profile::log_details)
-/// says so. The text of a visitor's `expecting` goes on the wire, so it should be yours and not the
-/// remote's.
+/// The error is ready to be sent: `Invalid params`, with the path of the first wrong value, the expected value and
+/// the received type. The path names the members of a struct even if they came by position; elements of a tuple are
+/// `[0]`, `[1]` and so on.
 ///
-/// The error is shorter for hostile or very large parameters. Beyond 1 MiB it names no type for a missing
-/// member, and shows members that came by position with their index. Beyond depth 128 it names `params` as
-/// a whole, and so it does if the text is so deep and large that finding the culprit would take too long.
+/// The error quotes no text of the remote, except a string that is not one of an enum's variants. Member names from a
+/// map are a `*` in the path. The messages of your own `Deserialize` implementations are not sent: they are the
+/// `detail` of the problem, for this process, and [`Profile::log_details`](crate::Profile::log_details) logs them. The
+/// text of a visitor's `expecting` is sent, so it must not quote the remote.
+///
+/// The error is shorter for hostile or very large parameters. Beyond 1 MiB it names no type for a missing member,
+/// and shows members that came by position with their index. Beyond depth 128, or if the search for the wrong value
+/// would take too long, it names `params` as a whole.
 ///
 /// ```
 /// use duet_rpc::params;
@@ -94,7 +94,7 @@ fn read_again<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObject
                 return Ok(value);
             }
         }
-        // Where parameters have names, the first one that is missing says more than their type.
+        // For parameters with names, the first missing name helps more than the type of the parameters.
         if attempt::<T>("{}").is_some_and(|problem| problem.missing_member().is_some()) {
             text = "{}";
         }
@@ -115,7 +115,7 @@ fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
         Some(problem) if !problem.is_too_much() => {
             ask::<T>(text, problem).into_param_problem(subject)
         }
-        // The path is too long to help anybody, or the two readings disagree.
+        // The path is too long to be useful, or the two readings disagree.
         _ => subject.as_a_whole(json_type(text)),
     }
 }
@@ -126,7 +126,7 @@ fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
         return problem;
     }
     if let Some((at, name)) = problem.missing_member() {
-        // A null in the place of the missing member makes its type say what it expects.
+        // If the missing member is replaced by a null, the error of its type names the expected value.
         let added = replace(text, at, |container| {
             let (items, end) = container.split_at(container.len().saturating_sub(1));
             let comma = if items.trim_ascii_end().len() > 1 { "," } else { "" };
@@ -140,8 +140,8 @@ fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
             problem = problem.of_missing_type(answer);
         }
     }
-    // serde lists the names of a struct with their aliases, so a name belongs to an element only if the
-    // struct has as many members as names. A struct that is read from `[]` tells how many it has.
+    // serde lists the names of a struct together with their aliases, so a name belongs to an element only if the
+    // struct has as many members as names. Reading the struct from `[]` shows how many members it has.
     problem.name_positions(|array| {
         has_all_names::<T>(&replace(text, array, |_| "[]".to_owned()), array)
     })

@@ -30,11 +30,11 @@ pub(super) struct Problem(Box<ProblemDetails>);
 #[derive(Debug)]
 struct ProblemDetails {
     cause: ParamsCause,
-    /// In serde's words for a mismatch and a length, else in JSON's.
+    /// In serde's terms for a mismatch and a length, otherwise in JSON's terms.
     expected: Cow<'static, str>,
-    /// A JSON type; `None` stands for that of the place.
+    /// A JSON type; `None` means the type of the value at the path.
     received: Option<&'static str>,
-    /// A closed list of values; empty where there is none.
+    /// A closed list of values; empty if there is none.
     accepted: Names,
     /// The innermost value that the problem went through: its JSON type and where it begins.
     place: Option<(&'static str, usize)>,
@@ -225,7 +225,7 @@ impl Problem {
     /// Takes the type of the missing member from the answer to a null in its place.
     pub(super) fn of_missing_type(mut self, answer: Problem) -> Self {
         let ParamsCause::Missing(name) = self.0.cause else { return self };
-        // The answer must be about that null, and not about one that stands further on.
+        // The answer must be about that null, and not about a later one.
         let is_about_it = match answer.0.path.strip_suffix(&*self.0.path) {
             Some([PathStep::Position { name: other, .. }]) => *other == name,
             Some([] | [_]) => true,
@@ -337,7 +337,7 @@ impl std::error::Error for Problem {}
 
 pub(super) fn text_of(expected: &dyn Expected) -> String {
     let mut text = String::new();
-    // An application's `expecting` may fail, and what it wrote until then is as good.
+    // An application's `expecting` may fail. Then the text that it wrote before the failure is used.
     let _ = write!(text, "{expected}");
     text
 }

@@ -1,7 +1,7 @@
-//! A deserializer over JSON text that knows where it stands.
+//! A deserializer over JSON text that knows its position in the text.
 //!
-//! It accepts what serde_json accepts, so it refuses what the first reading refused. Containers
-//! stay text: they are cut into raw values, and only those that the type asks for are read.
+//! It accepts the same texts as serde_json, so it fails where the first reading failed. Containers
+//! stay text: they are cut into raw values, and only the values that the type asks for are read.
 //!
 //! A tree of `serde_json::Value` would change the answers. It sorts members, keeps only the last of two
 //! with one name, rounds large integers, and stops at depth 128 even where the type reads no
@@ -33,8 +33,8 @@ pub(super) fn attempt<T: DeserializeOwned>(text: &str) -> Option<Problem> {
     Reading::new(text).attempt::<T>(json_type(text))
 }
 
-/// Returns `true` if a struct of as many members as names is read from the empty array that begins there. It tells
-/// so in its error, or by the number of members that it asks for, if all of them have defaults.
+/// Returns `true` if the type reads a struct with as many members as names from the empty array at this position. Its
+/// error shows that; if all members have defaults, the number of members that it asks for shows it.
 pub(super) fn has_all_names<T: DeserializeOwned>(text: &str, array: usize) -> bool {
     let reading = Reading { watched: Some(array), ..Reading::new(text) };
     let problem = reading.attempt::<T>(json_type(text));
@@ -42,7 +42,7 @@ pub(super) fn has_all_names<T: DeserializeOwned>(text: &str, array: usize) -> bo
     missing.is_some_and(|(at, _)| at == array) || reading.asked_for_all.get()
 }
 
-/// The text is known to be JSON or empty, so its first byte tells.
+/// The JSON type of a text that is known to be JSON or empty. The first byte decides.
 pub(super) fn json_type(text: &str) -> &'static str {
     match text.as_bytes().first() {
         None => "missing",
@@ -224,8 +224,8 @@ impl<'de> ParamsReader<'de> {
     }
 }
 
-/// First the methods that want one JSON type, then a row for each other one: its arguments before the
-/// visitor, and what it does.
+/// Defines the methods of `Deserializer`. The first rows are for methods that want one JSON type. Each further row is
+/// one method: its arguments before the visitor, and its body.
 macro_rules! methods {
     ($this:ident, $visitor:ident;
      $($wanted:literal: $($simple:ident)+;)+
@@ -286,8 +286,8 @@ impl<'de> Deserializer<'de> for ParamsReader<'de> {
             _ => self.visit_variant(visitor, variants).map_err(|problem| problem.among(variants)),
         };
         deserialize_identifier() => {
-            // A type that asks for an identifier has a list of them. What it does not find there it
-            // refuses, ignores or buffers, and none of these is a problem with a path.
+            // A type that asks for an identifier has a list of them. It refuses, ignores or buffers any other
+            // identifier. None of these is a problem with a path.
             self.reading.knows_key.set(self.is_key);
             self.visit_as("string", visitor)
         };

@@ -126,7 +126,7 @@ mod tests {
     use super::{Mismatch, in_json};
 
     #[test]
-    fn p7_what_serde_expects_is_said_in_json_s_words() {
+    fn p7_expected_types_of_serde_are_translated_to_json_terms() {
         let rows = [
             ("u8", Mismatch::Type, "integer"),
             ("u8", Mismatch::Value, "integer from 0 to 255"),

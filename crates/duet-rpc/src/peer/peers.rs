@@ -139,8 +139,8 @@ impl Peers {
     /// spent, it skips every connection with unsent bytes. It leaves out HTTP connections, because they carry only
     /// answers.
     ///
-    /// It reaches connections that have not logged in: a [guard](crate::Router::guard) refuses what clients send,
-    /// and does not hold back what they are sent. Use [`filter`](Peers::filter) for notifications that are not public.
+    /// It reaches connections that have not logged in: a [guard](crate::Router::guard) sees only messages from
+    /// clients, not messages to them. Use [`filter`](Peers::filter) for notifications that are not public.
     ///
     /// The params are written as JSON once. An error means that serde cannot write them, and nothing was sent. If
     /// clients must know which notifications they missed, use [`Peer::events`].

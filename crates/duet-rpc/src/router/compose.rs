@@ -48,6 +48,9 @@ impl Router {
     /// assert_eq!(router.methods().collect::<Vec<_>>(), ["db/get"]);
     /// ```
     ///
+    /// The typed client of a [service](mod@crate::service) does not know this prefix. For a service, write
+    /// `#[service(prefix = "db/")]` instead, and [`merge`](Router::merge) its router.
+    ///
     /// Handlers, middleware and the fallback of the other router see the whole name, with the prefix. Only the key
     /// function of [`ordered_by`](Router::ordered_by) sees the name without the prefix.
     ///

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
-use duet_rpc_proto::message::{Code, Id, IdRef, Params};
+use duet_rpc_proto::message::{Id, IdRef, Params};
 
 use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, notify};
 use super::{Entry, Router};
 use crate::context::Flag;
 use crate::error::Failure;
-use crate::handler::{Answer, Answered, Host, IntoFailure, Outcome, Route, Slot, Started, Waiting};
+use crate::handler::{Answer, Host, IntoFailure, Outcome, Route, Slot, Waiting};
 use crate::panic_guard;
 
 /// A function that may refuse a message.
@@ -52,8 +52,8 @@ impl Router {
     /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
     /// registered before or after, and to unknown methods. A guard costs no allocation.
     ///
-    /// A guard sees what clients send. It does not hold back what they are sent: a
-    /// [`broadcast`](crate::Peers::broadcast) reaches clients whose every call it refuses, unless
+    /// A guard sees only messages from clients, not messages to them: a
+    /// [`broadcast`](crate::Peers::broadcast) reaches even clients whose calls are all refused, unless
     /// [`Peers::filter`](crate::Peers::filter) leaves them out.
     ///
     /// The error may be any type that converts into a [`Failure`], such as an enum with
@@ -160,33 +160,15 @@ impl HookRun<'_> {
     /// Reports the end of a message whose handler was ready immediately. `clock` has the start time. If an observer
     /// asks for the duration, `clock` receives the end time.
     #[inline]
-    pub(crate) fn end(
-        &self,
-        method: &str,
-        id: Option<IdRef<'_>>,
-        answered: Answered,
-        clock: &mut Instant,
-    ) {
+    pub(crate) fn end(&self, method: &str, id: Option<IdRef<'_>>, end: End, clock: &mut Instant) {
         let Some(observer) = &self.hooks.observer else { return };
-        let is_refused = !matches!(self.step.get(), HookStep::Passed);
-        let end = match answered {
-            Answered::Result => End::Result,
-            Answered::Error(code) if is_refused => End::Refused(code.0),
-            Answered::Error(code) => End::Failure(code.0),
-            Answered::Panic if is_refused => End::Refused(Code::INTERNAL_ERROR.0),
-            Answered::Panic => End::Panic,
+        let end = match (self.step.get(), end.code()) {
+            (HookStep::Passed, _) | (_, None) => end,
+            (_, Some(code)) => End::Refused(code),
         };
         let ended = Ended { method, id, end, stopwatch: Stopwatch::new(*clock) };
         notify(&**observer, |observer| observer.ended(&ended));
         *clock = ended.stopwatch.ended().unwrap_or(*clock);
-    }
-}
-
-/// Converts a failure into the end of a message.
-fn end_of(failure: &Failure) -> End {
-    match failure.is_panic() {
-        true => End::Panic,
-        false => End::Failure(failure.object().code().0),
     }
 }
 
@@ -209,7 +191,7 @@ impl Future for ObservedHandler {
         let Some(handler) = &mut self.handler else { return Poll::Pending };
         let polled = handler.as_mut().poll(cx);
         if let Poll::Ready(outcome) = &polled {
-            self.end = Some(outcome.as_ref().map_or_else(end_of, |_| End::Result));
+            self.end = Some(outcome.as_ref().map_or_else(End::from_failure, |_| End::Result));
         }
         polled
     }
@@ -230,20 +212,17 @@ impl Drop for ObservedHandler {
     }
 }
 
-/// Runs the hooks of a message in front of a route; the answer if they refuse.
-fn pass(
-    hooks: Option<&HookRun<'_>>,
-    params: &Params<'_>,
-    host: &mut dyn Host,
-) -> Result<(), Answered> {
-    let Some(run) = hooks else { return Ok(()) };
+/// Runs the hooks of a message in front of a route; `false` if they have refused the message.
+fn pass(hooks: Option<&HookRun<'_>>, params: &Params<'_>, host: &mut dyn Host) -> bool {
+    let Some(run) = hooks else { return true };
     let failure = match panic_guard::catch(|| run.pass(params, host)) {
-        Ok(Ok(())) => return Ok(()),
+        Ok(Ok(())) => return true,
         Ok(Err(failure)) => failure,
         Err(_) if run.can_go_on() => return pass(hooks, params, host),
         Err(panic) => panic.into(),
     };
-    Err(host.answer(Answer::Failed(failure)))
+    host.answer(Answer::Failed(failure));
+    false
 }
 
 /// The route of unknown methods.
@@ -257,12 +236,11 @@ impl Route for Unknown {
         params: &Params<'_>,
         _: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started {
-        let passed = pass(hooks, params, host);
-        Started::Answered(match passed {
-            Ok(()) => host.answer(Answer::UnknownMethod),
-            Err(answered) => answered,
-        })
+    ) -> Option<Waiting> {
+        if pass(hooks, params, host) {
+            host.answer(Answer::UnknownMethod);
+        }
+        None
     }
 }
 
@@ -281,16 +259,17 @@ impl<D: Fn(&str, &Params<'_>) + Send + Sync> Route for Subscribed<D> {
         params: &Params<'_>,
         slot: &mut Slot,
         host: &mut dyn Host,
-    ) -> Started {
-        if let Err(answered) = pass(hooks, params, host) {
-            return Started::Answered(answered);
+    ) -> Option<Waiting> {
+        if !pass(hooks, params, host) {
+            return None;
         }
         (self.deliver)(host.method(), params);
-        match &self.handler {
-            Some(handler) => handler.start(is_inline, None, params, slot, host),
-            // A notification has no answer, so nothing is written.
-            None => Started::Answered(host.answer(Answer::Result(&mut |_| Ok(())))),
+        if let Some(handler) = &self.handler {
+            return handler.start(is_inline, None, params, slot, host);
         }
+        // A notification has no answer, so nothing is written.
+        host.answer(Answer::Result(&mut |_| Ok(())));
+        None
     }
 }
 

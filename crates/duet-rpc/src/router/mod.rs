@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `compose` | `merge`, `nest`, `fallback` |
+//! | `layers` | the middleware of a router, put around its methods |
 //! | `hooks`, `observer` | guards and observers |
 //! | `wrap`, `tower` | wrappers, and `tower` layers as wrappers |
 //! | `one_shot` | `handle`: one message without a connection |
@@ -11,6 +12,7 @@
 mod answer_size;
 mod compose;
 mod hooks;
+mod layers;
 mod observer;
 mod one_shot;
 mod pace;
@@ -38,14 +40,13 @@ pub(crate) use self::answer_size::{AnswerSize, Beginning, wait_for};
 #[cfg(test)]
 pub(crate) use self::answer_size::{LONGEST, STEP};
 use self::compose::Fallback;
-use self::hooks::{GuardFn, Unknown};
 pub(crate) use self::hooks::{HookRun, Hooks};
+use self::layers::Layers;
 pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
 pub(crate) use self::observer::{CallWatch, SendObserver};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]
 pub use self::tower::{HandlerError, HandlerService};
-use self::wrap::WrapFn;
 pub(crate) use self::wrap::to_params;
 pub use self::wrap::{Next, Request};
 
@@ -107,37 +108,6 @@ struct Routes {
     next_index: usize,
 }
 
-/// The middleware of a router, in the order in which a message passes it.
-#[derive(Clone, Default)]
-struct Layers {
-    observers: Vec<Arc<dyn Observer>>,
-    guards: Vec<Arc<GuardFn>>,
-    wrappers: Vec<Arc<WrapFn>>,
-}
-
-impl Layers {
-    /// These layers around the layers of an inner router.
-    fn around(&self, inside: &Layers) -> Layers {
-        let mut all = self.clone();
-        all.observers.extend_from_slice(&inside.observers);
-        all.guards.extend_from_slice(&inside.guards);
-        all.wrappers.extend_from_slice(&inside.wrappers);
-        all
-    }
-
-    fn wrap(&self, core: &Arc<dyn Inner>) -> Arc<dyn Route> {
-        let mut route = Arc::clone(core);
-        for wrapper in self.wrappers.iter().rev() {
-            route = wrapper(&route);
-        }
-        route
-    }
-
-    fn hooks(&self) -> Option<Arc<Hooks>> {
-        Hooks::new(&self.observers, &self.guards).map(Arc::new)
-    }
-}
-
 /// A method: its handler, its middleware, and its measured pace and answer size.
 #[derive(Clone)]
 pub(crate) struct Entry {
@@ -176,14 +146,6 @@ impl Entry {
             lane_of: None,
         }
     }
-
-    /// Wraps the handler in this middleware, around the middleware of inner routers.
-    fn set_layers(&mut self, layers: &Layers) {
-        if let Some(core) = &self.core {
-            let layers = layers.around(&self.inside);
-            (self.hooks, self.route) = (layers.hooks(), layers.wrap(core));
-        }
-    }
 }
 
 impl Routes {
@@ -199,33 +161,6 @@ impl Routes {
         };
         entry.set_layers(&self.layers);
         self.by_name.insert((&*entry.name).into(), Arc::new(entry));
-    }
-
-    /// Changes the middleware, and applies it to all registered methods.
-    fn change_layers(&mut self, change: impl FnOnce(&mut Layers)) {
-        change(&mut self.layers);
-        let Routes { by_name, fallbacks, layers, .. } = self;
-        let fallbacks = fallbacks.iter_mut().map(|fallback| &mut fallback.entry);
-        for entry in by_name.values_mut().chain(fallbacks) {
-            // The entry may be shared with other routers.
-            Arc::make_mut(entry).set_layers(layers);
-        }
-        let index = match &self.unknown {
-            Some(before) => before.index,
-            None => self.take_index(),
-        };
-        self.unknown = Some(Arc::new(Entry {
-            name: "".into(),
-            index,
-            hooks: self.layers.hooks(),
-            route: Arc::new(Unknown),
-            closes: false,
-            pace: Arc::new(Pace::always_quick()),
-            answer_size: Arc::default(),
-            core: None,
-            inside: Layers::default(),
-            lane_of: None,
-        }));
     }
 }
 

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use duet_rpc_proto::message::{Id, IdRef, Params};
+use duet_rpc_proto::message::{Code, Id, IdRef, Params};
 
 use super::Router;
+use crate::error::Failure;
 use crate::handler::Host;
 use crate::panic_guard;
 use crate::peer::Peer;
@@ -94,6 +95,25 @@ pub enum End {
     Timeout,
     /// The transport could not deliver the answer to the call, or the answer is invalid.
     Unusable,
+}
+
+impl End {
+    /// The end of a handler that failed.
+    pub(crate) fn from_failure(failure: &Failure) -> Self {
+        match failure.is_panic() {
+            true => End::Panic,
+            false => End::Failure(failure.object().code().0),
+        }
+    }
+
+    /// The code of the error that the remote gets.
+    pub(crate) fn code(self) -> Option<i64> {
+        match self {
+            End::Failure(code) | End::Refused(code) => Some(code),
+            End::Panic => Some(Code::INTERNAL_ERROR.0),
+            _ => None,
+        }
+    }
 }
 
 /// A received message, or a sent call, that has ended.

@@ -104,7 +104,7 @@ mod tests {
     use super::ConnectionThreads;
 
     #[test]
-    fn a_thread_that_is_busy_is_left_alone_as_long_as_there_may_be_another() {
+    fn a_busy_thread_gets_no_connection_while_another_may_start() {
         let threads = ConnectionThreads::new("test", 3);
         let (tell, told) = channel();
         let mut releases = Vec::new();

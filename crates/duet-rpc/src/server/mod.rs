@@ -179,17 +179,16 @@ impl Server {
 
     /// Maximum number of worker threads for handlers that may block. Default: 32. Threads start on
     /// demand. With 0, all handlers run on the thread that calls [`run`](Server::run), and a handler that
-    /// blocks holds up everything.
+    /// blocks delays all others.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Ends gracefully when the parent process dies, even if another process still holds stdin open. Call
-    /// it early: a parent that died before the call cannot be told from the process that took its place.
-    /// A parent can pass its own process id, for [`exit_with_process`](Server::exit_with_process), and
-    /// leave no gap.
+    /// Ends gracefully when the parent process dies, even if another process still holds stdin open. Call it early:
+    /// if the parent dies before the call, the server watches the process that replaced it. To avoid that, the parent
+    /// can pass its own process id, for [`exit_with_process`](Server::exit_with_process).
     #[must_use]
     pub fn exit_with_parent(mut self) -> Self {
         self.parent = Some(Parent::find());
@@ -357,7 +356,7 @@ impl Server {
             Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
             None => driver.await,
         };
-        // With nothing to wait for, the connection may close before the task sees it.
+        // If nothing is left to drain, the connection may close before the task has logged the trigger.
         watch.triggers.log();
         judge(&disconnect)?;
         match watch.triggers.is_unread() {

@@ -121,8 +121,8 @@ impl StdinReader {
             if ready.ready().is_read_closed() {
                 return Poll::Ready(());
             }
-            // Bytes wait, and while that report stands, the runtime does not report the end. So it is
-            // cleared, and remembered here instead.
+            // Bytes wait to be read. The runtime does not report the end until this readiness is cleared, so it is
+            // cleared, and `untold` remembers it.
             self.untold = true;
             ready.clear_ready();
         }

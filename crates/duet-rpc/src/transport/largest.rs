@@ -1,15 +1,15 @@
-//! The largest messages that were sent, to find the one that a remote refused as too large without its
+//! The largest messages that were sent, to find the message that a remote refused as too large without naming its
 //! id.
 //!
-//! A remote that refused *n* messages means some *n* of them, and at least the *n* largest are too large.
-//! So each refusal stands for the largest message that no earlier refusal stands for.
+//! If a remote refused *n* messages, at least the *n* largest messages are too large. So each refusal is matched to
+//! the largest message that has no refusal yet.
 
 use duet_rpc_proto::message::Id;
 
 /// The number of messages that are remembered.
 const MOST: usize = 8;
 
-/// The largest messages so far. Messages before the first call are not told apart.
+/// The largest messages so far. Of the messages before the first call, only the size of the largest counts.
 #[derive(Default)]
 pub(super) struct Largest {
     /// A message up to this size is not remembered.
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn m5_each_refusal_stands_for_the_next_largest_message() {
+    fn m5_each_refusal_is_matched_to_the_next_largest_message() {
         let mut largest = Largest::default();
         // Before the first call only the largest counts.
         [30, 10].into_iter().for_each(|size| largest.note(size));

@@ -73,8 +73,8 @@ pub trait Transport: Send + 'static {
     /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
 
-    /// Whether [`poll_close`](Transport::poll_close) reports the end of a process. When such a remote has gone, the
-    /// calls that were pending fail with the report in their error, if it comes within half a second.
+    /// Returns `true` if [`poll_close`](Transport::poll_close) reports the exit of a process. After the exit, pending
+    /// calls fail with the report in their error, if the report comes within half a second.
     fn reports_exit(&self) -> bool {
         false
     }
@@ -129,7 +129,7 @@ pub struct Stopped {
     pub pid: u32,
     /// The name of its program, as the system shows it: on Linux the first 15 bytes.
     pub program: String,
-    /// Whether it was killed (SIGKILL), because it did not end when it was asked to (SIGTERM).
+    /// `true` if it was killed (SIGKILL), because it did not exit after SIGTERM.
     pub is_killed: bool,
 }
 

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn p9_all_can_leave_at_once() {
+    fn p9_outbox_can_be_consumed_in_one_step() {
         for mut outbox in outboxes() {
             for size in [9, LARGE, LARGE, 9] {
                 outbox.send_text(text(size));

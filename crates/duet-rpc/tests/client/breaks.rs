@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn p6_a_connection_that_breaks_is_made_anew() {
+async fn p6_client_reconnects_after_each_break() {
     let world = World::new(echo());
     let client = world.connected().await;
     for connection in 1..=5 {
@@ -38,7 +38,7 @@ async fn p6_a_connection_that_breaks_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_again() {
+async fn p5_p6_calls_pending_at_a_break_fail_immediately_as_interrupted() {
     let world = World::new(echo());
     let client = world.connected().await;
     let call = |_| tokio::spawn(client.call::<()>("never", ()).no_timeout());
@@ -68,7 +68,7 @@ async fn p5_p6_calls_that_are_pending_at_a_break_fail_at_once_and_can_be_tried_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_calls_between_two_connections_fail_at_once_and_nothing_of_them_is_sent_later() {
+async fn p6_calls_between_two_connections_fail_immediately_and_are_never_sent() {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     let router = echo().method("count", move || {
@@ -117,7 +117,7 @@ impl Wake for Look {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_p6_the_state_does_not_show_a_connection_whose_break_was_told() {
+async fn p5_p6_state_is_not_connected_when_a_call_reports_the_break() {
     let world = World::new(echo());
     let client = world.connected().await;
     let call = Mutex::new(Box::pin(client.call::<()>("never", ())));
@@ -189,7 +189,7 @@ async fn p6_waiting_for_a_connection_and_retrying_never_spins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_states_are_seen() {
+async fn p6_watch_shows_each_state_of_a_client() {
     let world = World::new(echo());
     world.next([Does::Fail(io::ErrorKind::NotFound)]);
     let client = world.client(Router::new()).start();
@@ -266,7 +266,7 @@ impl Transport for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
+async fn p5_p6_calls_fail_immediately_while_a_broken_connection_closes_slowly() {
     let (world, breaks) = (World::new(echo()), Arc::new(Mutex::new(None)));
     let (servers, breaker) = (world.clone(), Arc::clone(&breaks));
     let connector = move || {
@@ -297,7 +297,7 @@ async fn p5_p6_a_connection_that_is_broken_and_slow_to_close_is_none() {
 
 /// On real threads and a real clock.
 #[test]
-fn p6_many_who_try_again_all_get_through_many_breaks() {
+fn p6_many_retrying_callers_all_succeed_across_many_breaks() {
     const CALLERS: usize = 16;
     const CALLS: usize = 200;
 

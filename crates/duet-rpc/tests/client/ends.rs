@@ -29,7 +29,7 @@ async fn p5_closing_ends_a_connection_for_good_and_pending_calls_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_closing_ends_a_wait_and_a_connector_that_hangs_at_once() {
+async fn p5_close_immediately_ends_a_back_off_and_a_hanging_connector() {
     for does in [Does::Fail(io::ErrorKind::ConnectionRefused), Does::Hang] {
         let world = World::new(echo());
         world.always(does);
@@ -52,7 +52,7 @@ async fn p5_closing_ends_a_wait_and_a_connector_that_hangs_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_closing_in_the_moment_of_a_break_or_a_new_connection_ends_it_too() {
+async fn p5_close_during_a_break_or_a_reconnect_ends_the_client() {
     for turns in 0..40 {
         let world = World::new(echo());
         let client = world.connected().await;

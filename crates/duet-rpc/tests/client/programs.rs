@@ -58,7 +58,7 @@ async fn p6_program_that_cannot_be_started_is_named_and_not_tried_again() {
 }
 
 #[tokio::test]
-async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_stderr() {
+async fn p6_program_that_dies_in_on_connect_is_reported_with_exit_status_and_stderr() {
     let (builder, _) = client_of("sh", &["-c", "read r; echo no license found >&2; exit 7"]);
     let builder = builder.on_connect(async |peer: Peer| peer.call::<()>("hello", ()).await);
     let error = builder.connect().await.expect_err("it dies");
@@ -84,7 +84,7 @@ async fn p6_program_that_dies_in_on_connect_is_told_with_its_exit_status_and_std
 
 #[tokio::test]
 async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and_stderr() {
-    // How it dies, and the exit status; `None` where others hold it up for longer than a call should wait.
+    // The way it dies, and the exit status; `None` if it takes longer than a call should wait.
     let rows = [
         ("read r; echo no license found >&2; exit 7", Some("exit status: 7")),
         ("read r; echo no license found >&2; kill -9 $$", Some("signal: 9")),
@@ -189,7 +189,7 @@ async fn p6_server_that_crashes_or_is_to_be_restarted_is_started_again() {
 }
 
 #[tokio::test]
-async fn p6_end_that_is_wanted_is_the_end_of_the_client() {
+async fn p6_after_stop_reconnecting_the_end_of_the_server_ends_the_client() {
     for code in [0, 3] {
         let script = format!("{ANSWERS} read r; exit {code}");
         let (builder, starts) = client_of("sh", &["-c", &script]);

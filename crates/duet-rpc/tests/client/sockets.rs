@@ -52,7 +52,8 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
             let pending = tokio::spawn(client.call::<()>("wait", ()).no_timeout());
             begun.notified().await;
             hub.stop().await;
-            let interrupted = tokio::time::timeout(HANGS, pending).await.expect("it fails at once");
+            let interrupted =
+                tokio::time::timeout(HANGS, pending).await.expect("it fails immediately");
             let error = interrupted.expect("it does not panic").expect_err("nobody answers");
             assert_eq!(error.kind(), ErrorKind::Interrupted, "{url}: {error:#}");
             assert!(error.is_recoverable());

@@ -66,7 +66,7 @@ async fn p6_p9_a_subscription_of_a_client_tells_of_new_connections_and_ends_with
 
 /// The next item says that the connection was replaced.
 async fn assert_gap(ticks: &mut Subscription<(u64,)>) {
-    let error = ticks.next().await.expect("it goes on").expect_err("it is no notification");
+    let error = ticks.next().await.expect("it goes on").expect_err("it is the gap");
     assert_eq!((error.kind(), error.is_recoverable()), (ErrorKind::Interrupted, true));
     assert_eq!(
         format!("{error:#}"),
@@ -75,7 +75,7 @@ async fn assert_gap(ticks: &mut Subscription<(u64,)>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_p9_a_gap_that_nobody_takes_is_told_once_and_outlives_the_notifications() {
+async fn p6_p9_unread_gaps_are_merged_and_not_dropped_with_old_notifications() {
     let world = World::new(echo());
     let client = world.connected().await;
     let mut ticks = client.subscribe::<(u64,)>("tick").bounded(2, usize::MAX);
@@ -95,7 +95,7 @@ async fn p6_p9_a_gap_that_nobody_takes_is_told_once_and_outlives_the_notificatio
 }
 
 #[tokio::test(start_paused = true)]
-async fn p5_p6_a_handler_that_calls_back_during_a_break_is_told_that_its_connection_is_gone() {
+async fn p5_p6_call_on_the_peer_of_a_handler_fails_after_a_break() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let ask = move |cx: Context| {
         let tell = tell.clone();

@@ -36,7 +36,7 @@ async fn p6_a_part_of_each_wait_is_random() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_the_back_off_begins_anew_after_a_connection_that_stood_and_else_goes_on() {
+async fn p6_back_off_restarts_only_after_a_connection_that_lasted() {
     // The setting, the number of refusals, the lifetime of the connection, and the pauses before and after it.
     let rows: [(Option<Duration>, usize, Duration, &[u64]); 4] = [
         (None, 3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
@@ -114,7 +114,7 @@ async fn p6_a_connector_that_hangs_is_given_up_and_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_some_errors_of_connecting_are_for_good() {
+async fn p6_client_gives_up_immediately_after_permanent_connect_errors() {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
 
     for does in [InvalidInput, PermissionDenied, Unsupported].map(Does::Fail) {

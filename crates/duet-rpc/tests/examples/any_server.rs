@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn it_gets_to_know_our_language_server() {
+fn it_works_with_our_language_server() {
     let (_, promised) = promise("any_server");
     let server = example("language_server");
     let server = server.to_str().expect("a plain path");
@@ -28,7 +28,7 @@ fn it_gets_to_know_our_language_server() {
 }
 
 #[test]
-fn servers_that_ask_are_answered() {
+fn requests_of_the_server_are_answered() {
     // A server in a few lines of shell: it makes five requests, and writes the answers to stderr.
     let ask = |id: u32, method: &str, params: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
@@ -73,7 +73,7 @@ fn servers_that_ask_are_answered() {
 }
 
 #[test]
-fn servers_that_do_not_do_what_they_should_are_told_of() {
+fn misbehaving_servers_are_reported() {
     let result = r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#;
     let error = r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#;
     // Its arguments, its last line on stdout, and the text that stderr must contain.
@@ -123,7 +123,7 @@ fn servers_that_do_not_do_what_they_should_are_told_of() {
 }
 
 #[test]
-fn it_says_how_it_is_used() {
+fn wrong_arguments_print_the_usage() {
     let rows: [&[&str]; 6] = [
         &[],
         &["--"],

@@ -20,7 +20,7 @@ fn put(start: (u32, u32), end: (u32, u32), text: &str) -> Value {
 }
 
 #[test]
-fn changes_are_made_where_they_are_meant() {
+fn changes_apply_at_their_positions() {
     // A text, its changes, and then a word that must be there: its line, start, end and the hover's first
     // line.
     type Row<'a> = (&'a str, Value, &'a [(u32, u32, u32, &'a str)]);
@@ -95,7 +95,7 @@ fn a_hover_sees_every_change_before_it() {
 }
 
 #[test]
-fn what_is_found_goes_with_the_text() {
+fn diagnostics_follow_the_text() {
     let (mut server, _) = open(json!({}));
     let found = open_document(&mut server, "TODO");
     assert_eq!(found.as_array().map(Vec::len), Some(1));
@@ -126,7 +126,7 @@ fn trim(server: &mut Process, meanwhile: impl FnOnce(&mut Process), answer: &Val
 }
 
 #[test]
-fn a_question_to_the_user_holds_up_nothing_and_is_about_the_text_of_its_time() {
+fn a_question_to_the_user_blocks_nothing_and_refers_to_its_own_version() {
     let (mut server, _) = open(json!({}));
     open_document(&mut server, "one \ntwo\nthree \n");
     let meanwhile = |server: &mut Process| {

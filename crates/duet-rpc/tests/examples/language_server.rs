@@ -54,7 +54,7 @@ pub(crate) fn range(line: u32, start: u32, end: u32) -> Value {
 }
 
 #[test]
-fn it_says_who_it_is_and_counts_as_the_editor_does() {
+fn initialize_returns_the_server_info_and_the_position_encoding() {
     let rows = [
         (json!({}), "utf-16"),
         (json!({"general": {"positionEncodings": null}}), "utf-16"),
@@ -79,7 +79,7 @@ fn it_says_who_it_is_and_counts_as_the_editor_does() {
 }
 
 #[test]
-fn a_hover_knows_the_word_and_where_it_stands() {
+fn a_hover_shows_the_word_and_its_range() {
     // The position, the start of the word, the word, its length and its count. The 𝒳 is one letter: two
     // units of UTF-16, four bytes of UTF-8. The 😀 is not a letter.
     type Word<'a> = Option<(u32, u32, &'a str, &'a str)>;
@@ -135,7 +135,7 @@ fn a_hover_knows_the_word_and_where_it_stands() {
 }
 
 #[test]
-fn it_finds_what_it_should() {
+fn each_kind_of_diagnostic_is_found() {
     let task = |line, start| (range(line, start, start + 4), 3, "A task is left here");
     let doubled = |line, start, end| (range(line, start, end), 2, "The word is doubled");
     let space =
@@ -175,7 +175,7 @@ fn it_finds_what_it_should() {
 }
 
 #[test]
-fn it_lives_as_a_language_server_does() {
+fn requests_before_initialize_and_after_shutdown_are_refused() {
     let position = json!({"line": 0, "character": 0});
     let at = json!({"textDocument": {"uri": URI}, "position": position});
     let not_yet = json!({"code": -32002, "message": "The server is not initialized"});
@@ -201,7 +201,7 @@ fn it_lives_as_a_language_server_does() {
 }
 
 #[test]
-fn its_exit_status_says_whether_the_editor_was_polite() {
+fn exit_without_shutdown_is_status_1_and_end_of_input_is_status_0() {
     let mut server = Process::start("language_server", Wire::Headers);
     server.notify("exit", Value::Null);
     assert_eq!(server.wait(), Some(1), "before all else");
@@ -216,7 +216,7 @@ fn its_exit_status_says_whether_the_editor_was_polite() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn wrong_params_are_refused() {
     let (mut server, _) = open(json!({}));
     open_document(&mut server, "word");
     let wrong = |param: &str, expected: &str, received: &str| {

@@ -1,4 +1,4 @@
-//! The examples do what their first comments say, as the processes that their users start.
+//! Runs the examples as processes, and checks that they do what their first comments say.
 #![cfg(unix)]
 
 mod any_server;

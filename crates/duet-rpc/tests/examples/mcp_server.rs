@@ -1,5 +1,5 @@
-//! The server of the Model Context Protocol, message by message. The tests of the command run it with the
-//! official clients.
+//! The example `mcp_server`, message by message. The tests of the command run it with the official clients of the
+//! Model Context Protocol.
 
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn tools_are_served_and_fail_as_they_should() {
 }
 
 #[test]
-fn what_is_no_call_of_a_tool_is_refused() {
+fn invalid_tool_calls_are_refused() {
     let mut server = open(json!({}));
     let wrong = |data: Value| json!({"code": -32602, "message": "Invalid params", "data": data});
     let names = json!(["text_statistics", "count_primes", "list_roots", "status"]);
@@ -119,7 +119,7 @@ fn what_is_no_call_of_a_tool_is_refused() {
 }
 
 #[test]
-fn progress_is_told_to_who_wants_to_know() {
+fn progress_is_sent_to_a_client_that_gave_a_token() {
     for token in [json!("a"), json!(7)] {
         let mut server = open(json!({}));
         count_primes(&mut server, 1, 2500, &token);
@@ -180,7 +180,7 @@ fn message_but_progress(server: &Process) -> Value {
 }
 
 #[test]
-fn the_client_is_asked_back() {
+fn the_server_calls_the_client_back() {
     let mut server = open(json!({"roots": {}}));
     let root = json!({"uri": "file:///home/ada", "name": "Ada"});
     let refusal = json!({"code": -32601, "message": "no"});

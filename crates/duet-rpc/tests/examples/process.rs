@@ -95,14 +95,14 @@ impl Process {
         }
     }
 
-    /// Waits for the end: its exit code, with nothing more to be read.
+    /// Waits for the exit, checks that no further message arrives, and returns the exit code.
     pub(crate) fn wait(&mut self) -> Option<i32> {
         let further = self.messages.recv_timeout(PATIENCE);
         assert_eq!(further, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
         self.child.wait().expect("our child").code()
     }
 
-    /// The same, after closing its stdin.
+    /// Closes its stdin, and then waits as `wait` does.
     pub(crate) fn close(&mut self) -> Option<i32> {
         self.stdin = None;
         self.wait()

@@ -127,7 +127,7 @@ async fn t1_responses_of_other_servers_are_understood() {
 }
 
 #[tokio::test]
-async fn t1_what_says_only_that_it_arrived_is_no_message() {
+async fn t1_empty_and_202_responses_to_notifications_are_accepted() {
     let rows = [
         "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 202 Accepted\r\nContent-Length: 4\r\n\r\nfine",
@@ -151,7 +151,7 @@ async fn t1_what_says_only_that_it_arrived_is_no_message() {
 }
 
 #[tokio::test]
-async fn t1_a_server_that_is_not_there_is_told_at_once() {
+async fn t1_connect_fails_if_no_server_listens() {
     let (listener, address) = listen().await;
     drop(listener);
     let profile = Profile::agent();

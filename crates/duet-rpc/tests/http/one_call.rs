@@ -142,7 +142,7 @@ async fn p3_a_call_that_is_cancelled_gives_its_connection_back() {
 }
 
 #[tokio::test]
-async fn p3_to_cancel_a_call_closes_its_connection_and_no_other() {
+async fn p3_cancelling_an_http_call_closes_only_its_connection() {
     let mut server = ByHand::serve().await;
     let client = client_of(server.address).await;
     let slow = begin(&client, "slow");
@@ -236,7 +236,7 @@ async fn t1_an_error_object_in_the_body_is_the_answer_if_it_has_the_id_or_none()
 }
 
 #[tokio::test]
-async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_says() {
+async fn t2_call_over_the_servers_limit_gets_the_servers_error() {
     let profile = Profile::agent()
         .with(|it| it.limits = Limits::default().with(|it| it.message_bytes = 1000));
     let client = client_of(serve_with(profile, access(), methods()).await).await;
@@ -246,7 +246,7 @@ async fn t2_a_message_over_the_servers_limit_is_answered_with_what_the_server_sa
 }
 
 #[tokio::test]
-async fn f3_an_answer_that_is_none_fails_one_call() {
+async fn f3_invalid_http_response_fails_one_call() {
     let head = "HTTP/1.1 200 OK\r\n";
     let no_http = "the server does not speak HTTP";
     let too_long = "the response is longer than the message limit";
@@ -324,7 +324,7 @@ async fn t1_a_refusal_of_every_request_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
+async fn t1_unreachable_server_ends_the_peer_unless_a_connection_is_still_open() {
     for still_speaks in [false, true] {
         let (listener, address) = listen().await;
         let client = client_of(address).await;
@@ -351,7 +351,7 @@ async fn t1_a_server_that_is_gone_ends_the_connection_unless_it_still_speaks() {
 }
 
 #[tokio::test]
-async fn p5_all_that_was_to_be_sent_is_sent_before_the_end() {
+async fn p5_queued_http_notifications_are_sent_before_close_returns() {
     let (heard, mut hears) = mpsc::unbounded_channel();
     let address = answer_with(move |number| {
         let _ = heard.send(number);

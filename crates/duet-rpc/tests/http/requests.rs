@@ -129,7 +129,7 @@ async fn t3_a_task_that_outlives_its_http_request_neither_sees_nor_changes_the_n
     let address = serve_with(Profile::agent(), access(), router).await;
     let mut client = Client::to(address).await;
     assert_eq!(client.ask(post(&request(1, "linger"))).await.body, result(1, r#""linger""#));
-    assert_eq!(next(&mut told).await, Some("dropped"), "what is kept goes with its request");
+    assert_eq!(next(&mut told).await, Some("dropped"), "an extension is dropped with its request");
     client.send(post(&request(2, "slow_login"))).await;
     next(&mut has_begun).await.expect("it runs");
     go.notify_one();

@@ -98,7 +98,7 @@ async fn t2_requests_may_come_in_any_pieces_and_chunks() {
 }
 
 #[tokio::test]
-async fn t2_requests_that_come_at_once_are_answered_in_order() {
+async fn t2_pipelined_requests_are_answered_in_order() {
     let address = serve().await;
     for ends in [false, true] {
         let mut client = Client::to(address).await;
@@ -205,7 +205,7 @@ async fn t2_http_1_0_closes_unless_it_asks_not_to() {
 }
 
 #[tokio::test]
-async fn t3_what_is_refused_is_told_why() {
+async fn t3_refused_requests_get_a_status_and_a_reason() {
     let with = |header: &str| post("1").replace("Content-Length: 1", header);
     let without_body = |method: &str| format!("{method} /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let rows: [(String, u16, &str, bool); 24] = [
@@ -278,7 +278,7 @@ async fn t3_a_token_is_needed_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn t3_pages_of_allowed_origins_are_served_and_told_so() {
+async fn t3_pages_of_allowed_origins_are_served_with_cors_headers() {
     let access = access().token("s3cret").allow_origin("https://a.example");
     let mut client = Client::to(serve_with(Profile::agent(), access, methods()).await).await;
     let preflight = |origin: &str| {

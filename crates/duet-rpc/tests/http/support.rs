@@ -1,4 +1,4 @@
-//! Both ends of a connection, by hand.
+//! Handwritten ends of an HTTP connection: a client for the server's tests, and a server for the client's.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -98,21 +98,21 @@ pub(crate) struct Response {
 impl Client {
     pub(crate) async fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
-        stream.set_nodelay(true).expect("it can be told");
+        stream.set_nodelay(true).expect("TCP_NODELAY can be set");
         Client::on(stream)
     }
 
-    /// One end of this connection.
+    /// Uses one end of an open connection.
     pub(crate) fn on(stream: TcpStream) -> Self {
         Client { stream, read: Vec::new() }
     }
 
-    /// Sends it. A server that has enough may have closed the connection.
+    /// Sends the bytes. Errors are ignored, because a server may close the connection before it has read them all.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// Closes the direction of sending.
+    /// Closes the sending direction of the connection.
     pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.expect("it is open");
     }
@@ -152,7 +152,7 @@ impl Client {
         assert!(!self.more().await && self.read.is_empty(), "more came");
     }
 
-    /// Reads on; `false` at the end.
+    /// Reads more bytes; returns `false` at the end of the stream.
     async fn more(&mut self) -> bool {
         let reading = self.stream.read_buf(&mut self.read);
         tokio::time::timeout(PATIENCE, reading).await.expect("it hangs").expect("it reads") > 0
@@ -229,8 +229,8 @@ where
 }
 
 impl Client {
-    /// Reads a request with a length, from the other end, and returns its body; `None` at the end, which
-    /// may be a reset.
+    /// For the server's end: reads a request with a `Content-Length` and returns its body. Returns `None` when the
+    /// client closes or resets the connection.
     pub(crate) async fn read_request(&mut self) -> Option<String> {
         loop {
             let text = String::from_utf8_lossy(&self.read);

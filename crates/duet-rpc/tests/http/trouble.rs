@@ -73,7 +73,7 @@ async fn t2_a_slow_handler_makes_no_request_late() {
 }
 
 #[tokio::test]
-async fn f3_what_is_too_long_is_refused_before_it_comes() {
+async fn f3_oversize_body_is_refused_before_it_arrives() {
     let address = serve().await;
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\n";
     let rows = [

@@ -281,7 +281,7 @@ fn digests() -> Vec<String> {
 
 /// The oracle notices a link that loses or changes bytes.
 #[test]
-fn a_link_that_lies_is_found_out() {
+fn a_link_that_changes_bytes_is_detected() {
     let lies: [fn(usize, usize) -> Lie; 4] =
         [Lie::LosesByte, Lie::ChangesByte, Lie::RepeatsMessage, Lie::LosesMessage];
     for (n, lie) in lies.into_iter().enumerate() {

@@ -247,7 +247,7 @@ async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     let sent = Poll::Ready(peer.events("event", "late").send(Priority::High, &1));
     let are_closed = [called.map_ok(|_| ()), told, sent].into_iter().all(is_closed);
     if !are_closed || closed.is_pending() {
-        journal.object(format!("side {side} is closed, and does not say so at once"));
+        journal.object(format!("side {side} is closed, and does not report it immediately"));
     }
 }
 

@@ -146,7 +146,7 @@ async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
 
 /// Callers learn of the end in the order of their calls, each time.
 #[tokio::test(start_paused = true)]
-async fn p5_callers_hear_of_the_end_in_their_order() {
+async fn p5_pending_calls_fail_in_the_order_of_the_calls() {
     let stream = Stream::new(Silent::default(), Taker::default());
     let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
     let (peer, driver) = Peer::builder(stream).profile(profile).router(Router::new()).build();
@@ -171,7 +171,7 @@ async fn p5_callers_hear_of_the_end_in_their_order() {
 /// Reading stops when too much waits, and goes on when there is room, even if everything that was read is
 /// handled. The defect: the driver slept on, because nothing woke it for the next bytes.
 #[tokio::test(start_paused = true)]
-async fn l8_reading_goes_on_at_once_when_there_is_room_again() {
+async fn l8_reading_resumes_immediately_when_there_is_room_again() {
     let (here, there) = tokio::io::duplex(1024);
     let go_on = Arc::new(Notify::new());
     let release = Arc::clone(&go_on);

@@ -75,7 +75,7 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
     })
 }
 
-/// Reports a code that two variants share, because the reader could not tell them apart.
+/// Reports a code that two variants share, because the generated reader could not distinguish them.
 fn check_codes(variants: &[Variant], errors: &mut Errors) {
     let mut owners: Vec<(i64, &Ident)> = Vec::new();
     for variant in variants {

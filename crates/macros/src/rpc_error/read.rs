@@ -1,4 +1,4 @@
-//! `FromRemote`: generated code that finds the variant of an error that a remote answered.
+//! `FromRemote`: generated code that finds the variant for an error that a remote returned.
 //!
 //! The code selects the variant. If the data does not fit, the error has the same code but is not this variant.
 //! Transparent variants follow, in the order of the source. A variant without fields accepts data that no other variant

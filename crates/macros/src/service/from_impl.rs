@@ -22,6 +22,7 @@ pub(crate) fn expand(
 ) -> (TokenStream, TokenStream) {
     let generics: Vec<_> = item.generics.type_params().map(|it| it.ident.to_string()).collect();
     let mut methods = Vec::new();
+    let (mut serves_any, mut first_private) = (false, None);
     for item in &mut item.items {
         let ImplItem::Fn(function) = item else { continue };
         let is_marked = function.attrs.iter().any(|attr| attr.path().is_ident("rpc"));
@@ -29,8 +30,12 @@ pub(crate) fn expand(
         let is_public = matches!(function.vis, Visibility::Public(_));
         let is_method = function.sig.receiver().is_some();
         if options.has("skip") || !(is_marked || (is_public && is_method)) {
+            if !is_marked && is_method {
+                first_private.get_or_insert_with(|| function.sig.ident.clone());
+            }
             continue;
         }
+        serves_any = true;
         if function.sig.ident == "into_router" {
             let write = "`into_router` is the name of the function that makes the router: call the \
                          method something else, or mark it `#[rpc(skip)]` and move it to another `impl`";
@@ -41,6 +46,12 @@ pub(crate) fn expand(
             check_generics(&method, &generics, errors);
             methods.push(method);
         }
+    }
+    // Without this message, only the answer `Method not found` shows the mistake.
+    if let Some(name) = first_private.filter(|_| !serves_any) {
+        let write =
+            "the router would serve no method: write `pub` before the methods that it serves";
+        errors.push(&name, write);
     }
     check::names(service, &methods, errors);
     // `pub` marks the served methods, even in a program, where no other crate can use them.

@@ -134,8 +134,8 @@ fn param_type(library: &syn::Path, argument: &Argument, name: &Ident) -> TokenSt
     }
 }
 
-/// An item that does not compile if a param has a type that implements `FromContext`. The caller could forge a
-/// value that the handler takes for one that the server made, such as the user who has logged in.
+/// An item that does not compile if a param has a type that implements `FromContext`. Otherwise the caller could
+/// send a forged value, such as another user's login, and the handler would trust it as if the server had made it.
 fn check_is_sent(library: &syn::Path, ty: &Type) -> TokenStream {
     let sentence = "the type of this param implements `FromContext`, but the caller would send it: mark the \
                     argument `#[rpc(context)]`, or give the param a type of its own";

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_a_read_is_offered_more_only_while_reads_take_all() {
+    fn f3_read_size_grows_only_while_reads_fill_the_buffer() {
         let mut buffer = Buffer::default();
         assert_eq!(offered(&mut buffer, None), SMALLEST_READ);
         buffer.bytes.extend_from_slice(b"a little");
@@ -191,10 +191,10 @@ mod tests {
         buffer.bytes.resize(SMALLEST_READ - quarter, b'x');
         buffer.drop_front(100);
         assert_eq!(offered(&mut buffer, None), quarter);
-        assert_eq!(buffer.done, 100, "a quarter is enough");
+        assert_eq!(buffer.done, 100, "a quarter of the room is enough");
         buffer.bytes.push(b'x');
         offered(&mut buffer, None);
-        assert_eq!(buffer.done, 0, "less is not");
+        assert_eq!(buffer.done, 0, "less room is not enough");
     }
 
     /// A buffer with lent memory of this capacity, filled by a read.
@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn p8_lent_memory_comes_back_when_few_bytes_need_it() {
+    fn p8_lent_memory_is_returned_when_few_bytes_remain() {
         const SIZE: usize = 20_000;
         let came_back = |mut buffer: Buffer, at_hand: usize| {
             buffer.drop_front(buffer.bytes.len() - at_hand);
             let memory = buffer.give_back().map(|memory| memory.capacity());
-            assert_eq!(buffer.bytes().len(), at_hand, "what is at hand stays");
+            assert_eq!(buffer.bytes().len(), at_hand, "unconsumed bytes stay");
             (memory, buffer)
         };
         for few in [0, 1, SIZE / 4 - 1] {
@@ -240,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn p8_memory_that_is_not_shared_or_has_grown_does_not_come_back() {
+    fn p8_memory_that_was_not_lent_or_has_grown_is_not_returned() {
         let mut buffer = Buffer::default();
         fill(&mut buffer, None);
         buffer.drop_front(usize::MAX / 2);
-        assert_eq!(buffer.give_back(), None, "nobody lent it anything");
+        assert_eq!(buffer.give_back(), None, "the memory was not lent");
         // The buffer has grown, so the memory is its own while a byte is unconsumed.
         let mut buffer = lent(1000);
         offered(&mut buffer, None);

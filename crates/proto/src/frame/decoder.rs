@@ -80,7 +80,7 @@ impl Decoder {
         }
     }
 
-    /// The framing. `None` while `auto` has not met the deciding byte.
+    /// The framing. `None` while `auto` waits for the deciding byte.
     pub fn framing(&self) -> Option<Framing> {
         match self.state {
             // The deciding byte may be at hand already. Answers must use the framing that it
@@ -116,7 +116,7 @@ impl Decoder {
 
     /// Copies as much of a chunk as there is room for, and returns the number of bytes. Take the
     /// events before you feed the rest.
-    #[must_use = "what was not taken must be fed again"]
+    #[must_use = "bytes that were not taken must be fed again"]
     pub fn feed(&mut self, chunk: &[u8]) -> usize {
         let space = self.space();
         let count = chunk.len().min(space.capacity() - space.len());

@@ -56,8 +56,8 @@ impl FrameWriter {
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = out.len();
-        // The length stands before the body but is known only behind it, so reserve room by a
-        // guess.
+        // The length precedes the body, but it is known only after the body is written. So guess how
+        // much room the length takes.
         match self.framing {
             Framing::Lsp => {
                 out.extend_from_slice(HEADER);
@@ -84,7 +84,7 @@ impl FrameWriter {
     }
 
     /// Makes a frame of a JSON text that is too large to copy and stays in its own buffer. The
-    /// bytes of the frame before it are appended to `before`, the bytes behind it to `text`.
+    /// bytes of the frame before it are appended to `before`, the bytes after it to `text`.
     ///
     /// ```
     /// use duet_rpc_proto::frame::{FrameWriter, Framing};

@@ -3,9 +3,9 @@
 //! JSON never contains a zero byte, and every length below 16 MiB begins with one. So a zero byte
 //! inside a payload proves that the payload is invalid. Once the position in the stream is lost,
 //! each zero byte is tried as the beginning of a frame until one fits: a length under the limit, no
-//! zero byte in the payload, a newline behind it, and JSON. A number is not enough: stray zeros
-//! before a frame of 306 bytes, `00 00 01 32`, whose body begins with a newline would look like a
-//! frame that holds a `2`.
+//! zero byte in the payload, a newline after it, and JSON other than a number. A number proves too
+//! little. For example, stray zeros before a frame of 306 bytes (`00 00 01 32`) whose body begins
+//! with a newline would look like a frame that holds a `2`.
 //!
 //! With a limit below 16 MiB, a prefix that begins with another byte is a length over the limit.
 //! Four printable characters are the exception: they are the beginning of a line of text.
@@ -34,8 +34,8 @@ pub(super) struct Length {
     state: LengthState,
     /// The number of bytes at hand that were searched for a zero byte.
     searched: usize,
-    /// The last frame was well-formed, but its body was not JSON. Its length may be wrong; then the
-    /// rest of it stands before the next frame.
+    /// The last frame was well-formed, but its body was not JSON. Its length may be wrong: then
+    /// the rest of its body comes before the next frame.
     after_bad_body: bool,
     /// Bits of the positions inside the prefix at the front where certainly no frame begins.
     no_frame_at: u8,
@@ -46,8 +46,8 @@ enum LengthState {
     /// At the beginning of a frame.
     InStep,
     /// At a possible beginning of a frame. A fault was reported; no other follows until a frame
-    /// fits or `certain_in` bytes have passed. Behind those begins the refused payload of `refused`
-    /// bytes, or the next frame if `refused` is 0.
+    /// fits or `certain_in` bytes have passed. After those bytes comes the refused payload of
+    /// `refused` bytes, or the next frame if `refused` is 0.
     Lost { certain_in: usize, refused: usize },
     /// In the payload of a refused frame, with this many bytes to come. A zero byte among them
     /// certainly begins the next frame.

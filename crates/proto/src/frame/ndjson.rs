@@ -24,8 +24,8 @@ pub(super) struct Ndjson {
 enum NdjsonState {
     /// In a line.
     Line,
-    /// In the rest of a line that a timeout dropped. The rest may be a JSON text by itself; if not,
-    /// it is no fault.
+    /// In the rest of a line that a timeout dropped. The rest may be a JSON text by itself; otherwise
+    /// it is dropped without a fault.
     LateLine,
     /// In the rest of a line that was refused.
     Refused,

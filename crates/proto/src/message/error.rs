@@ -1,4 +1,4 @@
-//! Error objects. Code numbers stand in this file alone, for the core and the library.
+//! Error objects. This is the only file with code numbers, for the core and the library.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -73,7 +73,7 @@ pub enum Reason {
     BatchNotSupported,
     /// An id that a running request uses.
     DuplicateId,
-    /// A request in a batch, behind the request that closes the connection.
+    /// A request in a batch, after the request that closes the connection.
     ShuttingDown,
 }
 
@@ -353,7 +353,7 @@ impl<'a> ReceivedError<'a> {
             data: Option<&'a RawValue>,
         }
 
-        /// Keeps `null` apart from a missing member.
+        /// Distinguishes `null` from a missing member.
         fn present<'de: 'a, 'a, D: Deserializer<'de>>(
             deserializer: D,
         ) -> Result<Option<&'a RawValue>, D::Error> {

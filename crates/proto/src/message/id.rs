@@ -7,7 +7,7 @@ use crate::text::{Text, unescape};
 
 /// The id of a request: a string, a number or null.
 ///
-/// It holds the raw JSON text and goes back byte for byte: `1.0` stays `1.0`, and a number of 40
+/// It holds the raw JSON text and is sent back byte for byte: `1.0` stays `1.0`, and a number of 40
 /// digits loses none ([M2](crate::specification#m2)). Short ids need no allocation.
 ///
 /// Two ids are equal if they have the same type and the same meaning. Numbers compare by their
@@ -220,8 +220,8 @@ impl From<&str> for Id {
 }
 
 impl fmt::Display for Id {
-    /// Shows the id as JSON for a terminal or a log. Characters that either would act on are
-    /// escaped. An id of more than 64 characters is cut and ends with `…`. [`Id::as_raw`] is the
+    /// Shows the id as JSON for a terminal or a log. Characters that have an effect there
+    /// are escaped. An id of more than 64 characters is cut and ends with `…`. [`Id::as_raw`] is the
     /// full text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let raw = self.as_raw();
@@ -242,7 +242,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Writes JSON, with escapes for the characters that a terminal or a log would act on. They occur
+/// Writes JSON, with escapes for the characters that have an effect in a terminal or a log. They occur
 /// only in strings, where an escape has the same meaning.
 fn write_harmless(f: &mut fmt::Formatter<'_>, json: &str) -> fmt::Result {
     for character in json.chars() {
@@ -261,7 +261,7 @@ pub fn write_escape(out: &mut impl fmt::Write, character: char) -> fmt::Result {
     character.encode_utf16(&mut units).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}"))
 }
 
-/// True if a terminal or a log acts on a character instead of showing it: control characters, line
+/// True if a character has an effect in a terminal or a log, or is invisible: control characters, line
 /// separators, marks that change the text direction, and invisible characters that make two names
 /// look the same. The two invisible characters that join letters in some scripts are not among
 /// them.

@@ -1,7 +1,7 @@
 //! Messages: requests, notifications, responses, batches and errors.
 //!
-//! [`Incoming::classify`] holds all rules that decide what a message is. This module knows nothing
-//! of framings and builds no tree of values: params and results stay raw text.
+//! [`Incoming::classify`] holds all rules that decide the kind of a message. This module does not
+//! depend on framings and builds no tree of values: params and results stay raw text.
 
 mod classify;
 mod error;

@@ -41,7 +41,7 @@ const MAIN_LANE: u64 = 0;
 /// The key under which messages without a lane wait. They do not wait for each other.
 const NO_LANE: u64 = u64::MAX;
 /// Notifications are dropped only at this multiple of the limit on waiting bytes. They cannot be
-/// refused, and a response that we need may stand behind them.
+/// refused, and a response that we need may follow them.
 const STRETCH: usize = 4;
 
 pub(super) struct Admission {
@@ -54,8 +54,8 @@ pub(super) struct Admission {
     running_requests: usize,
     /// The requests that can be cancelled.
     by_id: HashMap<Id, Place>,
-    /// True if two requests of the same id have been in flight since the last time that none was.
-    /// `by_id` has one of them; when it is gone, a search finds the other.
+    /// True if two requests with the same id were in flight at some time since no request was.
+    /// `by_id` has one of them; when that one ends, a search finds the other.
     has_duplicate_ids: bool,
     /// The number of running messages that block each lane.
     blocked: HashMap<u64, usize>,
@@ -126,7 +126,7 @@ impl Admission {
         }
     }
 
-    /// Decides about a message. With `must_read_on`, a response that we need may stand behind this
+    /// Decides about a message. With `must_read_on`, a response that we need may follow this
     /// message, so reading cannot stop.
     #[inline(always)]
     pub(super) fn admit(&self, job: &Job<'_>, must_read_on: bool) -> Verdict {
@@ -178,9 +178,9 @@ impl Admission {
             && !(self.is_full() && must_read_on)
     }
 
-    /// True if so much waits that reading should stop. A remote that does not take answers takes no
-    /// refusals either. So while requests are held, reading stops at the limit of requests in
-    /// flight.
+    /// True if reading should stop because too much waits. A remote that does not read answers does
+    /// not read refusals either. So while requests are held, reading stops at the limit of requests
+    /// in flight.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let Limits { waiting, waiting_bytes, .. } = self.limits;

@@ -144,8 +144,8 @@ impl<C> Session<C> {
                 Handled::Done
             }
             FaultAction::Answer if self.admission.delays_refusals(self.must_read_on()) => {
-                // The refusal waits even in a batch: a batch of nothing else would be answered
-                // before its turn.
+                // The refusal waits even in a batch: otherwise a batch of only invalid entries
+                // would be answered before its turn.
                 let job = self.new_job(None, batch, "", &Params::Absent);
                 if let Some(batch) = batch {
                     self.batches.expect(batch);
@@ -195,7 +195,7 @@ impl<C> Session<C> {
         ErrorObject::server_busy(self.profile.busy_code, limit as u64)
     }
 
-    /// True if an entry of a batch is answered although nothing new starts.
+    /// True if an entry must be answered even while closing, because its batch arrived in time.
     pub(super) fn is_owed(&self, batch: Option<BatchKey>) -> bool {
         batch.is_some_and(|batch| self.batches.is_in_time(batch))
     }

@@ -61,8 +61,8 @@ impl Batches {
         }
     }
 
-    /// The total size of answers that wait for the rest of their batches. A batch may be large, and
-    /// there may be many.
+    /// The total size of answers that wait for the rest of their batches. A batch may be
+    /// large, and there may be many batches.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

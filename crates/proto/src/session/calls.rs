@@ -61,7 +61,7 @@ impl<C> Session<C> {
         self.calls.next_expired(now)
     }
 
-    /// Ends a call whose response cannot come although the connection stands: the call was never
+    /// Ends a call whose response cannot come although the connection is open: the call was never
     /// sent, or the transport lost the response. Sends nothing. `None` if the call had ended.
     pub fn fail(&mut self, id: &Id) -> Option<C> {
         self.calls.end(id)

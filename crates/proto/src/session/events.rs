@@ -3,8 +3,8 @@
 //! A slow remote gets fewer events, and the number of dropped ones. The queue is bounded in events
 //! and in bytes; over a bound, the oldest events of low priority are dropped first.
 //!
-//! Events leave in the order of their sequence, so a gap between two of them is the number of
-//! dropped events. The first event behind the gap carries it.
+//! Events leave in the order of their sequence, so a gap between two sequence numbers is the
+//! number of dropped events. The first event after the gap carries that number.
 
 use std::collections::VecDeque;
 

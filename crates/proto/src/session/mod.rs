@@ -77,7 +77,7 @@ use crate::policy::Profile;
 /// let text = Text::check(br#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#, 128)?;
 /// let message = Incoming::classify(&text, session.profile().batch, &Limits::default());
 /// let Handled::Start(job) = session.handle(&message, None, Instant::now(), &mut out)
-/// else { panic!("nothing stands in its way") };
+/// else { panic!("it can start") };
 /// session.answer(job, &mut out, |out, id| -> Result<(), Infallible> {
 ///     write_raw_result(out, id, r#""pong""#);
 ///     Ok(())
@@ -103,7 +103,7 @@ pub struct Session<C> {
 /// Returns true for a method that closes the connection.
 pub type Closes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A yes-or-no question about something outside the session.
+/// Returns true or false about a state outside the session.
 pub type Asks = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The action that a message requires.
@@ -160,8 +160,8 @@ impl<C> Session<C> {
         self.closes = Some(closes);
     }
 
-    /// Sets the question whether batches of other connections hold too much. While the answer is
-    /// yes, this session refuses requests of batches too.
+    /// Sets a function that returns true while the batches of other connections hold too much. This
+    /// session then refuses requests of batches too.
     pub fn set_others_fill_batches(&mut self, ask: Asks) {
         self.others_fill_batches = Some(ask);
     }
@@ -359,7 +359,7 @@ impl<C> Session<C> {
 
     // ---- state
 
-    /// True if the driver should read now. False if so much waits that the remote has to wait too,
+    /// True if the driver should read now. False if too much waits, so that the remote has to wait too,
     /// or if the connection is closing and needs nothing more.
     #[inline]
     pub fn wants_input(&self) -> bool {

@@ -142,7 +142,7 @@ impl<C> Session<C> {
     }
 
     /// Closes: running work is finished, and nothing new starts. If a message asked for it, waiting
-    /// messages behind that one are dropped; in a batch they are answered with an error.
+    /// messages after that one are dropped; in a batch they are answered with an error.
     pub fn close(&mut self, asked_by: Option<Key>, now: Instant, out: &mut impl Sink) {
         self.phase.drain(Ending::Closing, self.profile.drain_timeout, now);
         if let Some(key) = asked_by {

@@ -119,7 +119,7 @@ impl<'a> ByteReader<'a> {
     }
 
     /// Reads a member's name, whose first byte is `first` at `i`, and its colon. Returns the end of
-    /// the name and the position behind the colon.
+    /// the name and the position after the colon.
     #[inline(always)]
     pub(super) fn name(&mut self, first: u8, i: usize) -> Result<(usize, usize), NotJson> {
         if first != b'"' {
@@ -132,7 +132,8 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// Reads a string from behind its opening quote to behind its closing quote.
+    /// Reads a string from the byte after its opening quote. Returns the position after its closing
+    /// quote.
     #[inline(always)]
     fn string(&mut self, start: usize) -> Result<usize, NotJson> {
         let mut i = start;
@@ -158,7 +159,7 @@ impl<'a> ByteReader<'a> {
     /// Reads a number, `true`, `false` or `null`.
     #[inline(always)]
     fn scalar(&mut self, first: u8, start: usize) -> Result<usize, NotJson> {
-        // A plain integer ends here. The caller checks the byte behind it.
+        // A plain integer ends here. The caller checks the byte after it.
         if matches!(first, b'1'..=b'9') {
             let mut i = start + 1;
             while let Some(digits) = chunk(self.bytes, i).map(|word| leading_digits(*word)) {
@@ -177,7 +178,7 @@ impl<'a> ByteReader<'a> {
         scalar::end_of(self.bytes, start).ok_or(syntax(start))
     }
 
-    /// The first position at or behind `i` without white space, and the byte there.
+    /// The first position at or after `i` without white space, and the byte there.
     #[inline(always)]
     pub(super) fn skip_white(&self, i: usize) -> (usize, u8) {
         let byte = self.at(i);
@@ -306,8 +307,8 @@ fn leading_digits(word: [u8; 8]) -> usize {
     others.trailing_zeros() as usize / 8
 }
 
-/// Reads from inside a string to behind its closing quote. Also returns whether it met a byte that
-/// is not ASCII, up to there or a little further, and whether it met a backslash.
+/// Reads from inside a string to its closing quote. Returns the position after the quote, whether a
+/// byte up to there or a little further is not ASCII, and whether there was a backslash.
 #[inline(never)]
 fn rest_of_string(bytes: &[u8], mut i: usize) -> Result<(usize, u32, bool), NotJson> {
     let (mut high, mut escaped) = (0, false);

@@ -25,7 +25,7 @@ fn check_within(bytes: &[u8], depth: usize) {
     }
     let expect = byte_reader::container_by_bytes(bytes, depth).ok().map(|(end, _)| end);
     for read in [simd::container, unchecked::usual_container, unchecked::plain_container] {
-        // The SIMD readers may refuse a container because of invalid bytes behind its end.
+        // The SIMD readers may refuse a container because of invalid bytes after its end.
         let found = read(bytes, 0, depth).or_else(|| read(&bytes[..expect?], 0, depth));
         assert_eq!(found.map(|(end, _)| end), expect, "{}", bytes.escape_ascii());
         if let Some((end, is_high)) = found {
@@ -165,7 +165,7 @@ fn readers_agree_on_depth() {
             }
         }
     }
-    // The SIMD readers return `None` for what is deeper than they can represent.
+    // The SIMD readers return `None` for a container that is too deep for them.
     let deep = ["[".repeat(64), "]".repeat(64)].concat();
     assert_eq!(simd::container(deep.as_bytes(), 0, 64), None);
     assert_eq!(byte_reader::container_by_bytes(deep.as_bytes(), 64), Ok((128, false)));

@@ -123,7 +123,7 @@ impl fmt::Debug for Text<'_> {
 #[derive(Clone)]
 pub struct Elements<'a> {
     text: &'a str,
-    /// The position behind the opening bracket or a comma; `None` behind the closing bracket.
+    /// The position after the opening bracket or a comma; `None` after the closing bracket.
     next: Option<usize>,
 }
 

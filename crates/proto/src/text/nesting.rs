@@ -92,7 +92,7 @@ impl Levels {
             visited &= !empty;
         }
         let mut pending = all;
-        // The brackets behind which the text is inside an object.
+        // The brackets after which the text is inside an object.
         let mut objects = 0;
         let mut end = None;
         if visited.count_ones() < self.count() {
@@ -111,7 +111,7 @@ impl Levels {
                 }
             }
         }
-        // Adding the bit behind a bracket to the run of other bytes carries through to the next
+        // Adding the bit after a bracket to the run of other bytes carries through to the next
         // bracket. So all bits between the two change.
         let others = !all;
         let in_object = others.wrapping_add(objects << 1 | self.0 & 1) ^ others;
@@ -120,7 +120,7 @@ impl Levels {
         Some(Passed { in_object, mismatched, end })
     }
 
-    /// Passes a bracket. Returns its bit if the text behind it is inside an object.
+    /// Passes a bracket. Returns its bit if the text after it is inside an object.
     #[inline(always)]
     fn pass(&mut self, place: u32, opens: u64, curly: u64) -> u64 {
         // No branch, because the processor could not predict it.
@@ -140,7 +140,7 @@ impl Levels {
             match opens >> place & 1 {
                 1 if count >= most => return true,
                 1 => count += 1,
-                // The bytes behind the end belong to the container outside.
+                // The bytes after the end belong to the container outside.
                 _ if count <= 1 => return false,
                 _ => count -= 1,
             }

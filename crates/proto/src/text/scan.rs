@@ -34,11 +34,11 @@ pub(super) struct Element {
     pub(super) outline: Outline,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The position behind the comma, if another element follows.
+    /// The position after the comma, if another element follows.
     pub(super) next: Option<usize>,
 }
 
-/// The element that begins at or behind `from`, if there is one.
+/// The element that begins at or after `from`, if there is one.
 pub(super) fn element(bytes: &[u8], from: usize) -> Option<Element> {
     let mut reader = ByteReader::new(bytes, MAX_DEPTH);
     let mut outline = Outline::default();
@@ -112,14 +112,14 @@ impl ByteReader<'_> {
         }
     }
 
-    /// The version in its common spelling, with a comma behind it. Returns the range of its value.
+    /// The version in its common spelling, with a comma after it. Returns the range of its value.
     #[inline(always)]
     fn usual_version(&self, i: usize) -> Option<Span> {
         (chunk(self.bytes, i)? == b"\"jsonrpc\":\"2.0\",").then(|| Span::new(i + 10, i + 15))
     }
 
-    /// A member name in its common spelling, with a colon right behind it: comparing one word finds
-    /// it. Returns the position behind the colon.
+    /// A member name in its common spelling, with a colon right after it: comparing one word finds
+    /// it. Returns the position after the colon.
     #[inline(always)]
     fn usual_name(&self, i: usize) -> Option<(Member, usize)> {
         const fn word(text: &[u8; 8]) -> u64 {

@@ -3,11 +3,11 @@
 //! Almost no byte is visited on its own. The rules of RFC 8259 are phrased so that bit operations
 //! decide for all bytes of a block together which may follow which, white space aside:
 //!
-//! - A value never follows directly behind another value.
-//! - `,` and closing brackets stand directly behind a value, except the closing bracket of an empty
+//! - A value never follows directly after another value.
+//! - `,` and closing brackets stand directly after a value, except the closing bracket of an empty
 //!   container.
-//! - `:` stands directly behind a string.
-//! - The next structural character behind the `{` of an object that is not empty, and behind a `,`
+//! - `:` stands directly after a string.
+//! - The next structural character after the `{` of an object that is not empty, and after a `,`
 //!   in an object, is a `:`. A `:` stands nowhere else. (The structural characters are
 //!   `{ } [ ] : ,` outside of strings.)
 //!
@@ -164,7 +164,7 @@ impl Carry {
             | passed.mismatched
     }
 
-    /// The bytes behind a backslash that is not itself escaped.
+    /// The bytes after a backslash that is not itself escaped.
     #[inline(always)]
     fn escaped_bytes(&mut self, backslashes: u64) -> u64 {
         let mut escaped = std::mem::take(&mut self.escaped);
@@ -232,9 +232,9 @@ struct Runs {
 }
 
 impl Runs {
-    /// Removes the harmless bytes from `odd`. Odd bytes are all but the digits of a plain integer.
-    /// Harmless are a sign or decimal point in its place, and the words `true`, `false` and `null`.
-    /// A run that the end of the block cuts keeps all its odd bytes.
+    /// Removes the harmless bytes from `odd`. Odd bytes are all except the digits of a plain integer.
+    /// A sign or decimal point in its place and the words `true`, `false` and `null` are harmless. A
+    /// run that the end of the block cuts keeps all its odd bytes.
     #[inline(always)]
     fn without_usual(
         &self,
@@ -247,7 +247,7 @@ impl Runs {
         let signs = classifier.signs(block);
         let minus = signs.minus & starts & digits >> 1;
         let leading_zeros = zeros & minus << 1 & digits >> 1;
-        // Adding a number's first digit to the run of digits carries through to the byte behind it.
+        // Adding a number's first digit to the run of digits carries through to the byte after it.
         let firsts = digits & (starts | minus << 1 | in_scalar);
         let whole_ends = digits.wrapping_add(firsts) & !digits;
         let points = signs.point & whole_ends & digits >> 1;
@@ -294,7 +294,7 @@ pub(super) fn last_block(bytes: &[u8], start: usize) -> [u8; BLOCK] {
     wanted.first_chunk().copied().unwrap_or([b' '; BLOCK])
 }
 
-/// The first byte that is not white space behind each byte in `ends`. `carry` passes an unfinished
+/// The first byte that is not white space after each byte in `ends`. `carry` passes an unfinished
 /// search from block to block.
 #[inline(always)]
 fn reach(ends: u64, white: u64, carry: &mut u64) -> u64 {

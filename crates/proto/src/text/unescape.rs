@@ -31,7 +31,7 @@ pub fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The character of an escape, and the number of bytes behind its backslash.
+/// The character of an escape, and the number of bytes after its backslash.
 fn escape(behind: &str) -> (char, usize) {
     let simple = match behind.as_bytes().first() {
         Some(b'u') => return unicode(behind),

@@ -93,7 +93,7 @@ impl WsDecoder {
     /// Consumes bytes up to the next event, and appends the payload among them to `message`.
     /// Returns the number of bytes consumed: all of them if there is no event.
     ///
-    /// An event comes with the last byte that it needs. Bytes behind [`WsEvent::Close`] and
+    /// An event comes with the last byte that it needs. Bytes after [`WsEvent::Close`] and
     /// [`WsEvent::Failed`] are consumed and ignored. After [`WsEvent::Failed`] the caller drops the
     /// unfinished message from `message`.
     pub fn decode(&mut self, input: &[u8], message: &mut Vec<u8>) -> (usize, Option<WsEvent>) {
@@ -201,10 +201,10 @@ impl WsDecoder {
         let is_last = first & FIN != 0;
         let control = match (first & 0x0f, self.message) {
             (opcode::CONTINUATION, None) => {
-                return Err(Problem::Protocol("a continuation of nothing"));
+                return Err(Problem::Protocol("a continuation without a message"));
             }
             (opcode::TEXT | opcode::BINARY, Some(_)) => {
-                return Err(Problem::Protocol("a message inside of another"));
+                return Err(Problem::Protocol("a message inside another"));
             }
             (opcode::CONTINUATION, _) => return Ok((FrameKind::Data { is_last }, None)),
             (opcode::TEXT, _) => return Ok((FrameKind::Data { is_last }, Some(MessageType::Text))),
@@ -214,11 +214,11 @@ impl WsDecoder {
             (opcode::CLOSE, _) => FrameKind::Close,
             (opcode::PING, _) => FrameKind::Ping,
             (opcode::PONG, _) => FrameKind::Pong,
-            _ => return Err(Problem::Protocol("an unknown kind of frame")),
+            _ => return Err(Problem::Protocol("an unknown opcode")),
         };
         match is_last {
             true => Ok((control, None)),
-            false => Err(Problem::Protocol("a control frame in pieces")),
+            false => Err(Problem::Protocol("a fragmented control frame")),
         }
     }
 
@@ -278,7 +278,7 @@ impl WsDecoder {
 }
 
 /// Reads the length of a payload. `short` is the length in the second byte of the header. Returns
-/// the length and the bytes behind it; `None` if it is incomplete.
+/// the length and the bytes after it; `None` if it is incomplete.
 fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem> {
     let (length, behind, least) = match short {
         TWO_BYTES => match bytes.split_first_chunk() {
@@ -292,10 +292,10 @@ fn read_length(short: u8, bytes: &[u8]) -> Result<Option<(u64, &[u8])>, Problem>
         _ => (short.into(), bytes, 0),
     };
     if length < least {
-        return Err(Problem::Protocol("a length that takes more bytes than it needs"));
+        return Err(Problem::Protocol("a length that is not in its shortest form"));
     }
     if length >> 63 != 0 {
-        return Err(Problem::Protocol("a length that is negative"));
+        return Err(Problem::Protocol("a length with its highest bit set"));
     }
     Ok(Some((length, behind)))
 }
@@ -305,13 +305,13 @@ fn read_close(payload: &[u8]) -> Result<Option<u16>, Problem> {
     let Some((code, reason)) = payload.split_first_chunk() else {
         return match payload {
             [] => Ok(None),
-            _ => Err(Problem::Protocol("half of a close code")),
+            _ => Err(Problem::Protocol("an incomplete close code")),
         };
     };
     let code = u16::from_be_bytes(*code);
     // Codes that are defined for the wire, and codes that anybody may use.
     if !matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999) {
-        return Err(Problem::Protocol("a close code that means nothing"));
+        return Err(Problem::Protocol("an invalid close code"));
     }
     match std::str::from_utf8(reason) {
         Ok(_) => Ok(Some(code)),

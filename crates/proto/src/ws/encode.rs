@@ -25,7 +25,7 @@ pub enum ControlKind {
     Close,
 }
 
-/// The number of bytes for the length behind the first two bytes of a header.
+/// The number of bytes for the length after the first two bytes of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthSize {
     None = 0,
@@ -63,7 +63,7 @@ impl WsFrameWriter {
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = out.len();
-        // The length stands before the body but is known only behind it, so reserve room by a
+        // The length precedes the body, but it is known only after the body is written. So reserve room by a
         // guess.
         let guessed = self.header_size(self.length_size);
         out.extend_from_slice(&EMPTY[..guessed]);

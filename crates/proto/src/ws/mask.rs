@@ -2,7 +2,7 @@
 //! protocol.
 
 /// Appends masked bytes without their mask, in blocks that stay in registers. Copying first and
-/// unmasking afterwards is no faster for small pieces and up to ten times as slow for large ones:
+/// unmasking afterwards is not faster for small pieces, and up to ten times slower for large ones:
 /// some processors copy large ranges slowly from or to an odd address.
 pub(super) fn append_unmasked(message: &mut Vec<u8>, masked: &[u8], mask: [u8; 4]) {
     message.reserve(masked.len());
@@ -31,7 +31,7 @@ pub(super) fn apply(bytes: &mut [u8], [a, b, c, d]: [u8; 4]) {
     }
 }
 
-/// Rotates the mask to continue behind `count` bytes.
+/// Rotates the mask to continue after `count` bytes.
 pub(super) fn advance(mask: &mut [u8; 4], count: usize) {
     mask.rotate_left(count % 4);
 }

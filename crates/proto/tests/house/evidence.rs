@@ -111,7 +111,7 @@ fn tests_named_as_evidence_exist() {
                 }
             }
         }
-        assert!(count > 10, "{page} names {count} tests: it is not read as it should be");
+        assert!(count > 10, "{page} names {count} tests: the parser misses some");
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

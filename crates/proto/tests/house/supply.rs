@@ -1,7 +1,8 @@
 //! Dependencies: their source, licence, versions and features.
 //!
-//! `deny.toml` has the lists, and cargo-deny checks more of them (`scripts/supply-chain`). These
-//! checks need no other tool and run every time.
+//! `deny.toml` lists the allowed sources and licences, and the exceptions. cargo-deny checks all of
+//! its rules (`scripts/supply-chain`). The checks here cover a part of them, need no other tool, and
+//! run with all other tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +14,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(workspace().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The text between the quotes behind `key = "` in a line.
+/// The text between the quotes after `key = "` in a line.
 fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split(&format!("{key} = \"")).nth(1)?.split('"').next()
 }
@@ -44,7 +45,7 @@ fn locked(path: &str) -> Vec<Locked> {
             }
         })
         .collect();
-    assert!(packages.len() > 5, "{path} is not read as it should be");
+    assert!(packages.len() > 5, "{path} is not parsed correctly");
     packages
 }
 
@@ -61,7 +62,7 @@ fn every_foreign_package_comes_from_crates_io_with_a_checksum() {
             let Locked { name, version, source, checksum } = package;
             let Some(source) = source else {
                 let is_ours = name.starts_with(prefix) || name.starts_with("duet-rpc");
-                assert!(is_ours, "{path}: {name} {version} comes from nowhere");
+                assert!(is_ours, "{path}: {name} {version} has no source");
                 continue;
             };
             assert_eq!(
@@ -105,7 +106,7 @@ fn every_duplicate_version_has_a_reason_in_deny_toml() {
             }
         }
         for (name, versions) in versions {
-            assert_eq!(versions.len(), 1, "{path}: {name} is there as {versions:?}");
+            assert_eq!(versions.len(), 1, "{path}: {name} has several versions: {versions:?}");
         }
     }
     assert_eq!(met, exceptions, "an exception in deny.toml is not needed any more");
@@ -144,7 +145,7 @@ fn single<'a>(words: &'a [&'a str], allowed: &[String]) -> (bool, &'a [&'a str])
             (is_allowed, [")", rest @ ..]) => (is_allowed, rest),
             _ => (false, &[]),
         },
-        // A licence with an exception is a licence of its own.
+        // A licence with an exception counts as a separate licence.
         [name, "WITH", more, rest @ ..] => (allowed.contains(&format!("{name} WITH {more}")), rest),
         [name, rest @ ..] => (allowed.contains(&(*name).to_owned()), rest),
         [] => (false, &[]),
@@ -192,7 +193,7 @@ fn every_licence_is_allowed() {
     }
 }
 
-/// The dependencies in the sections of a manifest with this name: name and the text behind it.
+/// The dependencies in the sections of a manifest with this title: the name and value of each line.
 fn dependencies(manifest: &str, section: &str) -> Vec<(String, String)> {
     let (mut found, mut is_in) = (Vec::new(), false);
     for line in manifest.lines().filter(|line| !line.starts_with('#')) {
@@ -228,7 +229,7 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let section = |section: &str| dependencies(&manifest, section);
         for (name, value) in section("dependencies").iter().chain(&section("dev-dependencies")) {
             let is_shared = value == "true" || value.contains("workspace = true");
-            assert!(is_shared, "{package}: {name} has a version of its own: {value}");
+            assert!(is_shared, "{package}: {name} does not use the shared version: {value}");
         }
         for (name, value) in section("dependencies") {
             let (_, common) = shared.iter().find(|(it, _)| *it == name).expect("it is shared");
@@ -242,7 +243,10 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("SECURITY.md does not say what {name} is for"));
         for feature in features {
-            assert!(row.contains(&format!("`{feature}`")), "{name}: why `{feature}`? {row}");
+            assert!(
+                row.contains(&format!("`{feature}`")),
+                "{name}: no reason for `{feature}`: {row}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The language of the repository: doc comments name the thing, types have names of their own, metaphors are
-//! gone.
+//! The language of the repository: doc comments name the thing, types do not share names, and the metaphors
+//! of the style guide do not return.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::{files, workspace};
 const QUESTION_WORDS: [&str; 8] =
     ["What", "Who", "Whoever", "Where", "How", "Whether", "Why", "When"];
 
-/// Household words that stand for a mechanism, with the word of the trade.
+/// Metaphors for a mechanism, each with the technical word to use instead.
 const METAPHORS: [(&str, &str); 12] = [
     ("shelf", "slot"),
     ("mail", "queue"),
@@ -26,10 +26,10 @@ const METAPHORS: [(&str, &str); 12] = [
     ("a word why", "reason"),
 ];
 
-/// Lines that may use such a word, by a part of the line.
+/// Exceptions: a line that contains one of these may use such a word.
 const ALLOWED: &[&str] = &[];
 
-/// The text of every Rust file of ours. Foreign code in bench/peers is written as its users write it.
+/// The text of all our Rust files, except those in bench/peers, which follow the style of other libraries.
 fn sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for folder in ["crates", "bench/driver", "bench/ours", "bench/limit", "fuzz/fuzz_targets"] {
@@ -81,7 +81,7 @@ fn under_two_percent_of_doc_lines_open_with_a_question_word() {
     assert!(question_headers.len() * 50 < headers, "of {headers}:\n{shown}");
 }
 
-/// Whether a text has these words in sequence, as words of their own or as parts of a name.
+/// True if a text contains these words in sequence, as separate words or as parts of a name.
 fn has_words(text: &str, words: &str) -> bool {
     let mut spaced = String::with_capacity(text.len() + 16);
     let mut before = ' ';
@@ -103,7 +103,7 @@ fn pages() -> Vec<(PathBuf, String)> {
         let entries = fs::read_dir(root.join(folder)).expect("a folder");
         paths.extend(entries.map(|entry| entry.expect("it can be listed").path()));
     }
-    // The changelog names what was renamed.
+    // The changelog mentions old names.
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     paths.retain(|path| !path.ends_with("CHANGELOG.md"));
     assert!(paths.len() > 20, "{} pages", paths.len());
@@ -130,7 +130,7 @@ fn metaphors_of_the_style_guide_are_gone() {
     assert!(left.is_empty(), "{}", left.join("\n"));
 }
 
-/// The name that a line at the start of a line defines.
+/// The name of the type that an unindented line defines.
 fn defined_type(line: &str) -> Option<&str> {
     let line = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
@@ -142,7 +142,7 @@ fn defined_type(line: &str) -> Option<&str> {
     name.split(|character: char| !character.is_alphanumeric() && character != '_').next()
 }
 
-/// Whether the comment above a definition gives the reason for its name.
+/// True if the comment above a definition gives the reason for its name.
 fn has_reason(lines: &[&str], place: usize) -> bool {
     let above = lines[..place].iter().rev();
     let mut above = above.take_while(|line| line.starts_with("//") || line.starts_with("#["));

@@ -85,7 +85,7 @@ impl Ledger {
     pub fn wait(&mut self, entry: Entry) {
         self.entries.push(entry);
         let last = self.entries.len() - 1;
-        assert!(!self.may_run(last), "waits for nothing: {:?}", self.entries);
+        assert!(!self.may_run(last), "a message waits although it may run: {:?}", self.entries);
         self.check_in_flight();
     }
 
@@ -140,11 +140,11 @@ impl Ledger {
     /// Checks that a cancellation rightly found nothing (P3).
     pub fn check_unknown(&self, id: &str) {
         let is_it = |entry: &Entry| entry.id.as_deref() == Some(id) && !entry.is_answered;
-        assert!(!self.entries.iter().any(is_it), "{id} could be called off: {:?}", self.entries);
+        assert!(!self.entries.iter().any(is_it), "{id} could be cancelled: {:?}", self.entries);
     }
 
-    /// Notes that messages waiting behind `behind` will never start. In a batch they are still
-    /// answered.
+    /// Notes that messages that wait after the message `behind` will never start. In a batch they
+    /// are still answered.
     pub fn give_up(&mut self, behind: Key) {
         let is_it = |entry: &Entry| entry.key == Some(behind);
         let first = self.entries.iter().position(is_it).expect("it runs");
@@ -204,7 +204,7 @@ impl Ledger {
     /// Checks that no message waits that may run.
     pub fn check_no_runnable_message_waits(&self) {
         for place in 0..self.entries.len() {
-            assert!(!self.may_run(place), "{place} waits in vain: {:?}", self.entries);
+            assert!(!self.may_run(place), "{place} waits although it may run: {:?}", self.entries);
         }
     }
 
@@ -223,13 +223,13 @@ impl Ledger {
     /// Checks that every request was answered once, if it had to be.
     pub fn check_settled(&self) {
         assert_eq!(self.entries, [], "something still runs or waits");
-        // Invalid messages share the null id, and nobody owes them an answer.
+        // Invalid messages share the null id, and need not be answered.
         for (id, account) in self.accounts.iter().filter(|(id, _)| *id != "null") {
             assert_eq!(account.asked, account.answered + account.excused, "{id}: {account:?}");
         }
     }
 
-    /// True if this one waits and nothing blocks it (L2).
+    /// True if the message at this place waits and nothing blocks it (L2).
     fn may_run(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let most = if self.order == Order::Sequential { 1 } else { self.limits.in_flight.max(1) };

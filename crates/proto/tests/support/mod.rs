@@ -17,7 +17,7 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::{Decoder, Event, Framing, FramingChoice};
 use duet_rpc_proto::message::Reply;
 
-/// A request behind other input: it must be served.
+/// A request after other input: it must be served.
 pub const TAIL: &str = r#"{"jsonrpc":"2.0","id":"tail","method":"t"}"#;
 
 /// A text in a frame.
@@ -32,7 +32,7 @@ pub fn framed(framing: Framing, text: impl AsRef<[u8]>) -> Vec<u8> {
     }
 }
 
-/// Feeds the input in every way, alone and with a frame behind it. Checks that the events are the
+/// Feeds the input in every way, alone and with a frame after it. Checks that the events are the
 /// same each time, and that the end of the input adds none.
 pub fn check(framing: Framing, limits: &Limits, input: &[u8], expect: &[&str]) {
     check_to_the_end(framing.into(), limits, input, expect, &[]);

@@ -82,7 +82,7 @@ fn deliver(from: &mut Side, to: &mut Side, most: usize) -> String {
 /// has effects.
 type Rows<'a> = &'a [(&'a str, &'a str)];
 
-/// Checks of a profile with rows.
+/// Runs rows on sessions with a profile.
 pub trait Checks {
     /// Two sides race: takes the steps one after the other, checks the effects of each, and then
     /// that everything has ended.

@@ -400,12 +400,12 @@ impl Side {
     fn tick(&mut self) {
         let is_due = self.session.poll_timeout().is_some_and(|due| due <= self.now);
         if let Some(notice) = self.session.handle_timeout(self.now) {
-            assert!(is_due, "{notice:?} was not foretold");
+            assert!(is_due, "`poll_timeout` did not announce {notice:?}");
             self.shown.push(format!("?{notice:?}"));
         }
         while let Some(id) = self.session.next_expired(self.now).cloned() {
             let caller = self.session.cancel(&id, &mut self.out).expect("it was pending");
-            assert!(is_due, "the timeout of {caller} was not foretold");
+            assert!(is_due, "`poll_timeout` did not announce the timeout of {caller}");
             let (first, _) = self.times[caller as usize - 1];
             assert!(
                 first.is_some_and(|first| first <= self.now),

@@ -11,8 +11,8 @@
 //! | `[a#1 b 7=]` | a batch of these |
 //! | `{…}`, `12` | the JSON itself |
 //!
-//! Sent messages are shown in the same words, with the result behind `=`, and the code of an error,
-//! its reason and its limit behind `!`: `7=ok`, `7!-32600:duplicate-id`, `7!-32000:4`.
+//! Sent messages are shown in the same words, with the result after `=`, and the code of an error,
+//! its reason and its limit after `!`: `7=ok`, `7!-32600:duplicate-id`, `7!-32000:4`.
 
 use duet_rpc_proto::policy::Dialect;
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub fn text(word: &str, dialect: Dialect) -> String {
 
 /// The short form of a message.
 pub fn short(text: &[u8], dialect: Dialect) -> String {
-    show(&serde_json::from_slice(text).expect("what is sent is JSON"), dialect)
+    show(&serde_json::from_slice(text).expect("a sent message is JSON"), dialect)
 }
 
 fn show(message: &Value, dialect: Dialect) -> String {
@@ -89,7 +89,7 @@ fn bare(value: &Value) -> String {
 
 /// The ids that a message answers. A null id answers no request.
 pub fn answered(text: &[u8]) -> Vec<String> {
-    let message: Value = serde_json::from_slice(text).expect("what is sent is JSON");
+    let message: Value = serde_json::from_slice(text).expect("a sent message is JSON");
     let entries = match message {
         Value::Array(entries) => entries,
         message => vec![message],

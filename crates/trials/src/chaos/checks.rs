@@ -55,7 +55,7 @@ impl Ending {
         self
     }
 
-    /// Allows a cut last frame, because nobody can read it.
+    /// Allows a cut last frame, because the reader is gone.
     pub(super) fn cut(mut self) -> Self {
         self.may_cut = true;
         self
@@ -83,7 +83,8 @@ impl Trial<'_> {
         let trigger = self.daemon().trigger;
         self.check_time(trigger, at);
         let Ending { codes, signals, .. } = &ending;
-        let what = format!("{status}, allowed are codes {codes:?} and signals {signals:?}");
+        let what =
+            format!("{status}, but only codes {codes:?} and signals {signals:?} are allowed");
         self.check(ending.holds(status), what);
         self.check_output(&ending);
         self.check_stderr();
@@ -152,12 +153,12 @@ impl Trial<'_> {
     pub(super) fn check_records(&mut self, words: &[&str]) -> Lived {
         let is_due = self.level != "warn";
         let has_begun = self.daemon().has_said("duet-rpc started");
-        self.check(has_begun == is_due, "the record of its start is missing, or should be");
+        self.check(has_begun == is_due, "the record of its start is missing or unexpected");
         let has_ended = words.iter().any(|word| self.daemon().has_said(word));
-        self.conclude(has_ended == is_due, "the record of why it ends is missing, or should be")
+        self.conclude(has_ended == is_due, "the record of why it ends is missing or unexpected")
     }
 
-    /// Checks that a record on stderr gives the reason of a failure. A plain line of the command may give it
+    /// Checks that a record on stderr gives the reason for a failure. A plain line of the command may give it
     /// instead.
     pub(super) fn check_reason(&mut self, may_be_plain: bool) -> Lived {
         let words = [" ERROR ", "\"error\"", if may_be_plain { "duet-rpc: " } else { " ERROR " }];
@@ -184,7 +185,7 @@ impl Trial<'_> {
             self.daemon().process.kill_group();
         }
         for name in self.daemon().process.changed_flags() {
-            self.complain(format_args!("the flags of {name} were not put back"));
+            self.complain(format_args!("the flags of {name} were not restored"));
         }
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ pub(super) const KINDS: &[Kind] = &[
     ("handler-spins", |t| runs(t, "test.spin")),
     ("handler-naps", |t| runs(t, "test.nap")),
     ("handler-jams", |t| runs(t, "test.jam")),
-    // Many handlers panic, until the end and beyond.
+    // Many handlers panic, some possibly while the daemon already ends.
     ("handler-panics", |t| {
         let count = 1 + t.testbed().start()?.random.below(40);
         t.tell(format_args!("{count} panics"));
@@ -34,7 +34,7 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// A handler that never returns, and any end of the daemon.
+/// Starts a handler that outlasts the daemon, and ends the daemon in a random way.
 fn runs(t: &mut Trial<'_>, method: &str) -> Lived {
     if t.telling().random.once_in(4) {
         t.tell("the exit hook never returns").env("TESTBED_IS_NEVER_DONE", "1");

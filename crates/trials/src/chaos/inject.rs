@@ -1,5 +1,5 @@
 //! System calls that fail: `strace` injects the faults, one by one, at a call chosen by the seed. A call that
-//! can be repeated is repeated, without any effect. A call that cannot ends the daemon with exit code 1 and a
+//! can be repeated is repeated, without any effect. Any other failure ends the daemon with exit code 1 and a
 //! reason (L7, G1).
 
 use std::os::fd::AsRawFd;
@@ -115,9 +115,9 @@ pub(super) const KINDS: &[Kind] = &[
             ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "ECONNABORTED", "EPROTO", "EPERM", "EINTR"];
         let error = *t.random.pick(&ERRORS);
         let (first, step) = (1 + t.random.below(3), 2 + t.random.below(3));
-        // Without a free descriptor, the daemon accepts with its reserved one to refuse the client. That
-        // takes every other call, so while about every third call fails, all clients are refused. For these
-        // errors the faults therefore stop after a while.
+        // Without a free descriptor, the daemon refuses a client: it accepts the connection with its
+        // reserved descriptor, and closes it. Every other call does that, so while about every third call
+        // fails, all clients are refused. These errors therefore stop after a while.
         let last = match error {
             "EMFILE" | "ENFILE" => format!("..{}", first + 8),
             _ => String::new(),

@@ -131,7 +131,7 @@ pub(super) const KINDS: &[Kind] = &[
         let mut clients = Vec::new();
         for _ in 0..100 {
             let url = t.random.pick(&urls).clone();
-            // A refused connection is as good.
+            // The connection may be refused.
             clients.extend(connect(t, &url, Duration::from_millis(100)));
         }
         t.run_for(20);

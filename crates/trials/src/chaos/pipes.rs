@@ -24,7 +24,7 @@ pub(super) const KINDS: &[Kind] = &[
         let most = if framing == Framing::Ndjson { frame.len() - 2 } else { frame.len() - 1 };
         let mut cut = 1 + t.random.below(most);
         if framing == Framing::Length && cut == frame.len() - 1 {
-            // Only the newline is missing: the contract leaves open if the frame counts as whole.
+            // Only the newline is missing: the contract does not say whether the frame counts as whole.
             cut -= 1;
         }
         t.tell(format_args!("{cut} bytes of a frame")).daemon().send(&frame[..cut]);
@@ -82,7 +82,7 @@ pub(super) const KINDS: &[Kind] = &[
             }
             1 => _ = t.end_by(Signal::TERM),
             _ => {
-                // While answers wait, it may stay unread. Then closing stdin ends the daemon.
+                // The daemon may not read this request while answers wait. Then closing stdin ends it.
                 t.tell("shutdown").ask("shutdown", &json!(null), Outcome::Any).mark().run_for(50);
                 t.daemon().link.input = None;
                 t.mark();
@@ -134,7 +134,7 @@ pub(super) const KINDS: &[Kind] = &[
 fn slow_reader(t: &mut Trial<'_>, naps: bool) -> Lived {
     t.testbed().start()?;
     let count = 1 + t.random.below(4);
-    // More than a few reads take, so that data is left at the nap.
+    // More bytes than a few reads take, so that some are left when the nap begins.
     let least = if naps { 900_000 } else { 100_000 };
     (0..count).for_each(|_| _ = t.ask_big(least, 1_000_000));
     t.tell(format_args!("{count} large answers")).leave_stdout(true).close_stdin();

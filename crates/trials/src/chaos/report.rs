@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::checks::BOUND;
 use super::prelude::*;
 
-/// With nothing in flight, half of all ends take at most this long, and 99 of 100 do without the machine's
-/// lag (L5). Checked if there were at least `ENOUGH` of them.
+/// Time limit for ends with nothing in flight (L5): half of them stay within it, and 99 of 100 after the
+/// machine's lag is subtracted. Checked if there were at least `ENOUGH` such ends.
 const IDLE: Duration = Duration::from_millis(50);
 const ENOUGH: usize = 20;
 const ZERO: Duration = Duration::ZERO;
@@ -78,8 +78,8 @@ impl ChaosReport {
         self.failed().is_empty() && !self.is_slow(patience)
     }
 
-    /// Returns true if ends with nothing in flight took too long: half of them, or more than 1 of 100 without
-    /// the machine's lag.
+    /// Returns true if ends with nothing in flight took too long: half of them, or more than 1 of 100 after
+    /// the machine's lag is subtracted.
     pub fn is_slow(&self, patience: f64) -> bool {
         let is_slow = |time: Duration| time > IDLE.mul_f64(patience);
         let (idle, alone) = self.idle();
@@ -138,7 +138,7 @@ impl fmt::Display for ChaosReport {
         let (forgiven, bound) = (lives.iter().filter(is_late).count(), BOUND.as_secs());
         let forgiven = format!("{forgiven} lives took more than {bound} s");
         write!(f, "allowed for the lag of the machine: at most {allowed} ms; {forgiven}")?;
-        writeln!(f, " and are good only by that, or by --patience")?;
+        writeln!(f, " and passed only because of that lag or --patience")?;
         let (kinds, failed) = (self.lived(), self.failed().len());
         write!(f, "{} lives of {kinds} kinds, {failed} failed", lives.len())
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn l5_idle_ends_are_quick_but_for_the_machine() {
+    fn l5_idle_exits_are_quick_unless_the_machine_lags() {
         assert!(report(200, 10, &[]).is_good(1.0));
         assert!(!report(200, 60, &[]).is_good(1.0), "half are too slow");
         assert!(report(200, 60, &[]).is_good(2.0), "within twice the limit");

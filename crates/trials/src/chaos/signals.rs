@@ -1,5 +1,5 @@
 //! Signals (L4): those that request an end, one by one and in storms; those without a handler; STOP and KILL.
-//! And the death of the parent (L10).
+//! Also the death of the parent (L10).
 
 use super::prelude::*;
 

@@ -27,7 +27,7 @@ pub(super) struct Trial<'w> {
     /// Lines on stderr that may be there besides records; the flag also allows empty lines.
     pub(super) may_say: Vec<&'static str>,
     pub(super) may_say_nothing: bool,
-    /// Words of lines that are not ours: of the loader, and of Rust without memory.
+    /// Words of lines that the loader writes, or the Rust runtime when memory is short.
     pub(super) excused: Vec<&'static str>,
 }
 

@@ -111,7 +111,7 @@ impl Pages {
 /// A due answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
-    /// Counter for the answer.
+    /// Name of the counter to increment when the answer arrives.
     pub(crate) kind: &'static str,
     /// The id, as written.
     pub(crate) id: String,

@@ -13,7 +13,7 @@ pub(crate) struct Ledger {
     /// Position of the last request, and of the latest request answered in order.
     pub(crate) last: u64,
     latest: u64,
-    /// Due answers, by the positions of their requests; batches likewise.
+    /// Due answers, and due answers to batches, by the positions of their requests.
     dues: BTreeMap<u64, Due>,
     batches: BTreeMap<u64, Vec<Due>>,
     pub(crate) unasked: Unasked,

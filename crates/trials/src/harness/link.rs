@@ -24,7 +24,7 @@ pub(crate) struct Link {
     /// Bytes to write, one write per piece, and the last bytes queued.
     pieces: VecDeque<VecDeque<u8>>,
     pub(crate) last: VecDeque<u8>,
-    /// True if the output stays unread; the time is an end to that.
+    /// True if the output stays unread, and the time at which reading resumes, if any.
     pub(crate) is_unread: bool,
     unread_until: Option<Instant>,
     /// Number of reads that take only a few bytes.

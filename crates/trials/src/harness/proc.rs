@@ -24,14 +24,14 @@ pub(crate) fn processes(file: &str) -> Vec<(Pid, Vec<u8>)> {
     found.collect()
 }
 
-/// Returns true if a process of this group is alive. A zombie is not: process 1 does not reap orphans
-/// everywhere.
+/// Returns true if a process of this group is alive. A zombie does not count as alive, because on some systems
+/// process 1 does not reap orphans.
 pub(crate) fn is_group_alive(group: Pid) -> bool {
     let group = group.as_raw_nonzero().to_string();
     let all = processes("stat");
     let is_alive = |stat: &[u8]| {
         let stat = String::from_utf8_lossy(stat);
-        // The name before it stands in brackets, and may contain any character.
+        // The state follows the program's name, which is in brackets and may contain any character.
         let mut words = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         let (state, of_group) = (words.next(), words.nth(1));
         of_group == Some(&group) && !matches!(state, Some("Z" | "X"))

@@ -89,7 +89,7 @@ impl RawClient {
         }
     }
 
-    /// Calls `version`. Fails without a right answer.
+    /// Calls `version`. Fails if the answer is wrong or missing.
     pub(crate) fn ping(&mut self) -> io::Result<()> {
         let bytes = self.bytes_of(r#"{"jsonrpc":"2.0","id":7,"method":"version"}"#);
         self.send(&bytes)?;
@@ -113,7 +113,7 @@ impl RawClient {
         let _ = rustix::net::shutdown(&self.socket, how);
     }
 
-    /// Makes the drop reset the connection, instead of an orderly end.
+    /// Makes the drop reset the connection, instead of closing it in order.
     pub(crate) fn reset_on_drop(&self) {
         let _ = sockopt::set_socket_linger(&self.socket, Some(Duration::ZERO));
     }

@@ -30,17 +30,17 @@ pub const SHAPES: &[Shape] = &[
     sh("a wrapper whose server exits on EOF", "sh -c 'ANSWER; cat >/dev/null; : MARK'; :"),
     sh("a wrapper whose server ignores EOF", "sh -c 'ANSWER; exec sleep MARK'; :"),
     sh("never answers", "sleep MARK; :"),
-    sh("leaves one behind and exits", "ANSWER; sleep MARK &"),
+    sh("leaves a process behind and exits", "ANSWER; sleep MARK &"),
     sh(
-        "leaves one behind in a session of its own",
+        "leaves a process behind in its own session",
         "ANSWER; setsid sleep MARK >/dev/null 2>&1 & cat >/dev/null",
     ),
     sh(
-        "a double fork with a session of its own",
+        "a double fork with its own session",
         "(setsid sh -c 'sleep MARK & exec sleep MARK' >/dev/null 2>&1 &); ANSWER",
     ),
     sh(
-        "ignores SIGTERM, and so does what it starts",
+        "ignores SIGTERM, and so do the processes that it starts",
         "trap '' TERM HUP INT; setsid sleep MARK & ANSWER; sleep MARK; sleep MARK",
     ),
     sh(
@@ -48,7 +48,7 @@ pub const SHAPES: &[Shape] = &[
         "ANSWER; while :; do sleep MARK & [ $((i+=1)) -lt 40 ] || wait; done",
     ),
     sh(
-        "job control, and one that is stopped",
+        "uses job control, with one stopped process",
         "set -m; sleep MARK & sleep MARK & kill -STOP $!; ANSWER; sleep MARK",
     ),
     node(

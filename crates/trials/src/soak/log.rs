@@ -110,13 +110,12 @@ impl Log {
         is_done(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// Checks, after the log was read to its end, that every caused error is there. At most as many may be
-    /// missing as records were dropped. `take` checks that each error has a cause.
+    /// Checks, after the log was read to its end, that every caused error is there. The number of missing
+    /// errors is at most the number of dropped records. `take` checks that each error has a cause.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let state = self.state();
         let is_complete = state.caused.values().sum::<u64>() <= state.dropped;
-        let (what, missing) =
-            ("the errors in the log are not those that were caused", &state.caused);
+        let (what, missing) = ("the errors in the log differ from the caused ones", &state.caused);
         Failure::unless(is_complete, what, "no more", format_args!("missing: {missing:?}"))
     }
 }

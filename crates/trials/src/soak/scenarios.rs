@@ -47,7 +47,7 @@ impl Client<'_> {
             return (0..count).for_each(|_| self.ask(&quick));
         }
         // A cancelled request counts until its handler has ended, and others may end meanwhile. So it is not
-        // certain which request is the first too many.
+        // certain which request is the first one over the limit.
         let (asked, busy) = (good::sleep("test.sleep", 100, false), || Outcome::busy(IN_FLIGHT));
         for number in 0..IN_FLIGHT {
             let due = asked.due(&self.id());
@@ -182,7 +182,7 @@ impl Client<'_> {
         self.expect_refusal(Outcome::invalid_because(reason));
         self.send_bytes(&begin, &[]);
         self.settle()?;
-        // A line must end; of other messages the rest need not come.
+        // A line must be completed; the rest of other messages may stay unsent.
         let is_needed = self.config.framing == Framing::Ndjson || reason == "header-too-large";
         if is_needed || self.random.once_in(2) {
             self.send_bytes(&rest, &[]);

@@ -45,9 +45,9 @@ pub(super) fn not_reached_within(address: &Address, timeout: Duration) -> String
 fn advice_of_refusal(error: &(dyn std::error::Error + 'static)) -> &'static str {
     match find_refusal(error).map(Refused::status) {
         Some(401) => "; `--token-file` shows it a token",
-        Some(403) => "; does it know itself by the name in the address?",
+        Some(403) => "; does the server accept the host name in the address?",
         Some(404) => "; is the path of the address right?",
-        Some(413) => "; the server takes no message of this size",
+        Some(413) => "; the server does not accept messages of this size",
         Some(status @ 500..) if Refused::new(status).is_temporary() => "; try again later",
         _ => "",
     }
@@ -141,7 +141,7 @@ pub(super) fn unusable(why: UnusableAnswer, via: Via) -> String {
 fn oversize(limit: usize, via: Via) -> String {
     let limit = limit.div_ceil(1024 * 1024);
     let advice = match via {
-        // In place of a length, most other bytes read as a large number.
+        // Bytes of another framing, read as a length, usually give a large number.
         Via::Stdout(Framing::Length) | Via::Socket(Framing::Length) => {
             ": is `--framing length` right for it?"
         }
@@ -152,7 +152,8 @@ fn oversize(limit: usize, via: Via) -> String {
 
 /// Message for a server that closed the connection or exited.
 pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
-    // For message transports, the close reason says enough. It may concern bytes that no clue counts.
+    // A message transport gives its own reason for the end. The clue may be wrong: the server may have sent bytes
+    // that were not counted.
     if matches!(clue, Clue::Silence(Via::Messages))
         && let Some(why) = end.failure().and_then(std::error::Error::source)
     {

@@ -15,11 +15,11 @@ use crate::sync::lock;
 /// Locked for a moment only: a forced exit must not wait for it.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
 
-/// Held, shared, while a program starts, until it is registered. A start may take for ever, for example
-/// from a network share that does not answer.
+/// Read-locked from the start of a program until it is registered. A start may take for ever, for example if the
+/// program is on a network share that does not answer.
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// The interval of checks for the end of a start.
+/// Interval of the checks whether a program is still starting.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 struct Live {
@@ -70,7 +70,7 @@ fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Reg
 /// Kills all programs and the processes that they started, as far as there is time.
 pub(super) fn kill_all(until: Instant) {
     if is_starting() {
-        // Registered programs do not wait for one that is still starting.
+        // Kill the registered programs first, because a start may take for ever.
         kill_known(until);
         while is_starting() && Instant::now() < until {
             thread::sleep(LOOK_EVERY);
@@ -91,14 +91,14 @@ fn kill_known(until: Instant) {
     }
 }
 
-/// The same, and no program can start any more: this process is about to exit.
+/// Like [`kill_all`], and refuses to start further programs: this process is about to exit.
 #[cfg(unix)]
 pub(super) fn kill_all_for_good(until: Instant) {
     live().is_closed = true;
     kill_all(until);
 }
 
-/// Kills the programs' groups, without a look at other processes.
+/// Kills the process groups of the programs, without a search for processes that left their group.
 #[cfg(unix)]
 pub(super) fn kill_groups() {
     let trees = live().trees.clone();

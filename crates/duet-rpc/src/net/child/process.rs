@@ -1,5 +1,5 @@
-//! A started program: it notices the exit before the program is reaped, and kills the program with all
-//! processes that it started.
+//! A started program. [`Process`] notices its exit before it reaps the program, and kills the program together with
+//! all processes that the program started.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,9 +21,9 @@ use crate::threads;
 /// The interval of checks for the end of a killed program.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// The most time that killing all processes of a program takes, and that dropping it waits for that. It
-/// takes two looks at all processes: some milliseconds, or a second on a machine with many more tasks
-/// than processors.
+/// Maximum time for killing all processes of a program; dropping a [`Process`] waits at most this long. Killing
+/// lists the processes of the system twice. That takes some milliseconds, or a second on a machine with many more
+/// tasks than processors.
 pub(super) const KILL_TIME: Duration = Duration::from_secs(5);
 
 /// Kills a program, and all processes that it started, when it is dropped without having been reaped.
@@ -106,9 +106,9 @@ impl Drop for Process {
                 thread::sleep(LOOK_EVERY);
             }
         };
-        // Without a thread the runtime kills and reaps the program.
+        // If no thread can be started, the runtime kills and reaps the program.
         let thread = threads::spawn("duet-rpc child", clear_away);
-        // This process may exit right after.
+        // Wait for the thread, because this process may exit right after the drop.
         let waited = told.recv_timeout(KILL_TIME);
         if thread.is_err() || waited == Err(mpsc::RecvTimeoutError::Timeout) {
             tree.kill_group();
@@ -136,7 +136,8 @@ enum Exit {
 
 #[cfg(unix)]
 impl Exit {
-    /// A blocking call on a thread works on every system; a pidfd, which needs no thread, does not.
+    /// Stack size of the thread that waits for the exit. A thread with a blocking call works on every system; a
+    /// pidfd, which needs no thread, does not.
     const STACK: usize = 64 * 1024;
 
     fn watch(process: &Process) -> io::Result<Self> {

@@ -105,7 +105,7 @@ pub(super) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
         if !environment.is_empty() {
             return Some(environment.windows(needle.len()).any(|part| part == needle.as_bytes()));
         }
-        // It is empty for good if the program was in place before it was read.
+        // If `exec` had finished before this read, the environment is empty and stays empty.
         if had_words || entry(pid).is_none() || begun.elapsed() >= EXEC_TIME {
             return None;
         }

@@ -24,10 +24,10 @@ use crate::transport::Stopped;
 /// The bytes of unwanted output that are read at a time.
 const CHUNK: usize = 8 * 1024;
 
-/// The time that processes which a program has left behind have to end by themselves.
+/// The time in which processes that a program left behind may exit by themselves.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// The pause between two looks at the processes: the first one, and the longest.
+/// The pause between two checks of the processes: the first pause, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -113,7 +113,7 @@ async fn wait(
     }
 }
 
-/// Runs work that looks at all processes, which takes milliseconds, on a thread that may block.
+/// Runs work that lists all processes, which takes milliseconds, on a thread that may block.
 async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }

@@ -91,7 +91,7 @@ async fn t1_program_that_answers_at_the_end_of_stdin_is_received() {
 }
 
 #[tokio::test]
-async fn t1_a_program_that_ends_by_itself_says_how() {
+async fn t1_program_that_exits_by_itself_is_reported_with_status_and_stderr() {
     let mut child = shell("echo '[1]'; echo oh no >&2; printf 'no end' >&2; exit 7").grace(LONG);
     let mut inbox = inbox();
     assert_eq!(receive(&mut child, &mut inbox).await.unwrap(), "[1]");
@@ -103,7 +103,7 @@ async fn t1_a_program_that_ends_by_itself_says_how() {
 }
 
 #[tokio::test]
-async fn t1_a_program_may_say_its_last_when_its_input_is_closed() {
+async fn t1_program_may_write_output_after_its_stdin_closes() {
     // More than a pipe holds: without a reader the program would die of it instead of ending properly.
     let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
     let exit_report = close(shell(script).grace(LONG)).await;
@@ -112,7 +112,7 @@ async fn t1_a_program_may_say_its_last_when_its_input_is_closed() {
 }
 
 #[tokio::test]
-async fn t1_a_program_that_does_not_heed_its_input_is_asked_to_end() {
+async fn t1_program_that_ignores_its_closed_stdin_gets_sigterm() {
     let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let exit_report = close(child).await;
@@ -121,7 +121,7 @@ async fn t1_a_program_that_does_not_heed_its_input_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn t1_a_program_can_end_well_when_it_is_asked_to() {
+async fn t1_program_can_exit_cleanly_on_sigterm() {
     let script = "trap 'echo bye >&2; exit 4' TERM; echo '[1]'; while :; do sleep 0.01; done";
     let mut child = shell(script).grace(Duration::from_secs(2));
     assert!(receive(&mut child, &mut inbox()).await.is_some());
@@ -140,7 +140,7 @@ async fn t1_a_program_that_does_not_want_to_end_is_killed() {
 }
 
 #[tokio::test]
-async fn t1_stderr_that_nobody_asked_for_does_not_freeze_it() {
+async fn t1_long_stderr_output_does_not_block_the_program() {
     let script = "i=0; while [ $i -lt 16 ]; do head -c 65535 /dev/zero | tr '\\0' x >&2; \
                   echo >&2; i=$((i+1)); done; echo the last >&2; echo '[1]'; cat";
     let mut child = shell(script).grace(LONG);
@@ -177,7 +177,7 @@ async fn t1_a_flood_on_stderr_leaves_other_tasks_their_turn() {
 }
 
 #[tokio::test]
-async fn t1_one_that_listens_hears_every_line() {
+async fn t1_on_stderr_gets_every_line_even_after_a_panic() {
     let (tell, told) = channel();
     let child = shell("cat; i=0; while [ $i -lt 50 ]; do echo $i >&2; i=$((i+1)); done")
         .grace(LONG)
@@ -192,7 +192,7 @@ async fn t1_one_that_listens_hears_every_line() {
 }
 
 #[tokio::test]
-async fn t1_one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
+async fn t1_background_process_that_holds_the_pipes_does_not_delay_close() {
     let start = Instant::now();
     let mut child = shell("sleep 600 & echo $! >&2; echo '[1]'; exit 3").grace(LONG);
     let mut inbox = inbox();
@@ -205,7 +205,7 @@ async fn t1_one_that_was_left_behind_with_the_pipes_does_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn t1_without_grace_it_is_killed_at_once_and_cleared_away() {
+async fn t1_program_without_grace_is_killed_immediately() {
     let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(Duration::ZERO);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     assert_eq!(close(child).await.exit.unwrap().signal(), Some(9));
@@ -258,7 +258,7 @@ async fn t1_a_program_that_is_not_there_is_an_error() {
 }
 
 #[tokio::test]
-async fn t1_a_close_that_is_dropped_half_way_kills() {
+async fn t1_child_dropped_while_closing_is_killed() {
     let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(LONG);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let id = child.id().unwrap();
@@ -290,7 +290,7 @@ fn lines_are_the_same_in_any_pieces() {
 }
 
 #[test]
-fn what_is_no_text_is_replaced_and_stays_in_bounds() {
+fn invalid_utf8_is_replaced_within_the_limit() {
     let mut words = StderrLines::default();
     words.hear(&[0xff; 8 * 1024]);
     words.hear(b"\n");

@@ -29,10 +29,10 @@ use crate::sync::lock;
 /// marked program may itself start and mark others.
 const VARIABLE: &str = "DUET_RPC_TREE";
 
-/// The number of looks at all processes in a row that must find no member.
+/// The number of consecutive scans of all processes that must find no member.
 const CLEAN_LOOKS: usize = 2;
 
-/// The most looks at processes that were started since, if there are always more of them.
+/// The maximum number of scans for new processes, in case each scan finds more of them.
 const LOOKS_AT_NEW: usize = 100;
 
 /// A program and all processes that it started.

@@ -94,7 +94,7 @@ async fn t1_processes_that_end_with_stdin_are_not_signalled() {
 }
 
 #[tokio::test]
-async fn t1_exit_report_names_what_had_to_be_stopped() {
+async fn t1_exit_report_names_the_processes_that_were_stopped() {
     let mark = mark();
     let script = format!("(trap '' TERM; exec sleep {mark}) & echo $! >&2; echo '[1]'; exec cat");
     let exit_report = close(ready(&script).await.grace(SHORT)).await;
@@ -251,7 +251,7 @@ async fn t1_program_has_the_limit_of_open_files_from_before_it_was_raised() {
 }
 
 #[test]
-fn t1_marker_of_an_outer_tree_is_kept_for_what_is_started_inside() {
+fn t1_inner_marker_is_appended_to_the_marker_of_the_outer_tree() {
     let mut command = Command::new("true");
     command.env_clear();
     let first = tree::Marker::put_on(&mut command);

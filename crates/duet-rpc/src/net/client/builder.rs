@@ -96,6 +96,19 @@ impl ClientBuilder {
     ///     client.on_connect(async |peer: Peer| peer.call("login", ["Ada"]).await)
     /// }
     /// ```
+    ///
+    /// The function runs for every connection. If it captures a value, clone the value for each connection:
+    ///
+    /// ```
+    /// use duet_rpc::{ClientBuilder, Peer};
+    ///
+    /// fn with_login(client: ClientBuilder, name: String) -> ClientBuilder {
+    ///     client.on_connect(move |peer: Peer| {
+    ///         let name = name.clone();
+    ///         async move { peer.call("login", [name]).await }
+    ///     })
+    /// }
+    /// ```
     pub fn on_connect<P, F>(mut self, mut prepare: P) -> Self
     where
         P: FnMut(Peer) -> F + Send + 'static,

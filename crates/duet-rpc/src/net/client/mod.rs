@@ -37,8 +37,8 @@ use crate::peer::Peer;
 /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), which is recoverable. Calls made before the next
 /// connection is ready fail in the same way. The client never queues a call for later and never sends a call twice,
 /// because only the application knows which calls may be repeated. The application can wait for
-/// [`connected`](Client::connected) and then retry. [`Error::was_sent`] tells calls that were never sent,
-/// and so can always be repeated, from pending calls.
+/// [`connected`](Client::connected) and then retry. [`Error::was_sent`] is `false` for calls that were never sent and
+/// can always be repeated.
 ///
 /// Cloning is cheap. Dropping the last clone closes the client.
 ///

@@ -72,8 +72,8 @@ pub(super) fn unix(path: &Path) -> io::Result<Bound> {
     file::make_way(path)?;
     let socket = stream_socket(AddressFamily::UNIX)?;
     let owners = Mode::RUSR | Mode::WUSR;
-    // Where the system supports it, the file is created with this mode. Setting the mode afterwards goes
-    // by the path, where a user with write access to the folder could have put a link to another file.
+    // If the system supports it, the file is created with this mode. Setting the mode afterwards would use the path,
+    // where a user with write access to the folder could have put a link to another file.
     let _ = rustix::fs::fchmod(&socket, owners);
     rustix::net::bind(&socket, &address)?;
     let file = SocketFile::new(path)?;

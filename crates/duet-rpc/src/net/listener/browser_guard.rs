@@ -169,7 +169,7 @@ mod tests {
     use crate::net::Socket;
 
     #[tokio::test]
-    async fn t3_a_stream_that_begins_as_http_is_told_from_frames_however_it_is_cut() {
+    async fn t3_stream_that_begins_as_http_is_recognised_wherever_it_is_split() {
         for (stream, is_accepted) in [
             (&b"POST / HTTP/1.1\r\n"[..], false),
             (b"GET / HTTP/1.1\r\n", false),

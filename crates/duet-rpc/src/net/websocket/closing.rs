@@ -75,7 +75,7 @@ impl WebSocketClosing {
 /// The error for a close with this code. The remote's own reason is not shown: it may be anything.
 pub(super) fn closed_with(code: u16) -> io::Error {
     let meaning = match code {
-        close_code::PROTOCOL_ERROR => " (what it got is not WebSocket)",
+        close_code::PROTOCOL_ERROR => " (it received bytes that are not WebSocket)",
         close_code::INVALID_DATA => " (a message is not UTF-8)",
         close_code::POLICY => " (it does not want this connection)",
         close_code::TOO_LARGE => " (a message is too large for it)",

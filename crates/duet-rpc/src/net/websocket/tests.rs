@@ -94,7 +94,7 @@ impl Hand {
         self.remote.write_all(bytes).expect("there is room");
         match self.poll().await {
             Poll::Ready(received) => received,
-            Poll::Pending => panic!("what was sent is not there"),
+            Poll::Pending => panic!("the sent bytes have not arrived"),
         }
     }
 
@@ -170,7 +170,7 @@ fn p8_an_idle_connection_is_small() {
 }
 
 #[test]
-fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
+fn f6_read_timeout_runs_from_the_first_byte_of_a_message_to_its_last() {
     run(async {
         for role in [Role::Client, Role::Server] {
             let mut hand = Hand::new(role);
@@ -211,7 +211,7 @@ fn f6_a_message_has_its_time_from_its_first_byte_to_its_last() {
 }
 
 #[test]
-fn f6_the_time_of_a_message_stands_still_while_nothing_is_read() {
+fn f6_read_timeout_stops_while_reading_is_paused() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("[1]");
@@ -232,7 +232,7 @@ fn f6_the_time_of_a_message_stands_still_while_nothing_is_read() {
 }
 
 #[test]
-fn f6_bytes_that_wait_are_read_before_anything_is_late() {
+fn f6_bytes_that_have_arrived_are_read_before_the_read_timeout_fires() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("[1]");
@@ -247,7 +247,7 @@ fn f6_bytes_that_wait_are_read_before_anything_is_late() {
 }
 
 #[test]
-fn t2_a_remote_that_is_silent_is_asked_for_a_sign_of_life_and_then_gone() {
+fn t2_silent_remote_is_pinged_and_then_disconnected() {
     run(async {
         for role in [Role::Client, Role::Server] {
             let mut hand = Hand::new(role);
@@ -282,7 +282,7 @@ fn t2_a_remote_that_is_silent_is_asked_for_a_sign_of_life_and_then_gone() {
 }
 
 #[test]
-fn t2_keeping_alive_can_be_turned_off_and_is_while_nothing_is_read() {
+fn t2_no_pings_while_reading_is_paused_or_keep_alive_is_off() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         assert_eq!(hand.poll().await, Poll::Pending);
@@ -333,7 +333,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
 }
 
 #[test]
-fn t2_what_was_read_with_the_handshake_comes_first() {
+fn t2_bytes_read_with_the_handshake_are_decoded_first() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let stream = [hand.message("[1]"), hand.message("[2]")].concat();
@@ -346,7 +346,7 @@ fn t2_what_was_read_with_the_handshake_comes_first() {
 }
 
 #[test]
-fn t2_each_end_has_its_code() {
+fn t2_each_kind_of_end_has_its_close_code() {
     run(async {
         for role in [Role::Client, Role::Server] {
             let mut hand = Hand::new(role);
@@ -432,7 +432,7 @@ fn t2_l5_a_remote_that_takes_nothing_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_came() {
+fn debug_output_shows_no_received_bytes() {
     run(async {
         let mut hand = Hand::new(Role::Server);
         let message = hand.message("\"secret\"");

@@ -115,7 +115,7 @@ fn p7_the_culprit_is_named_by_its_path() {
 }
 
 #[test]
-fn p7_numbers_and_strings_say_what_will_do() {
+fn p7_errors_in_numbers_strings_and_arrays_name_the_expected_value() {
     check(&[
         (wire::<(u8,)>, "[300]", "[0]: integer from 0 to 255, not number"),
         (wire::<(u8,)>, "[-1]", "[0]: integer from 0 to 255, not number"),
@@ -292,7 +292,7 @@ fn p7_a_closed_list_is_shown_with_the_string_that_was_sent() {
 }
 
 #[test]
-fn p7_what_serde_keeps_in_a_buffer() {
+fn p7_errors_in_flattened_params_are_located() {
     check(&[
         (wire::<Flat>, r#"{"id":"cAnArY","line":1}"#, "id: integer, not string"),
         (
@@ -308,7 +308,7 @@ fn p7_what_serde_keeps_in_a_buffer() {
 }
 
 #[test]
-fn e1_what_an_application_says_about_a_value_stays_here() {
+fn e1_serde_message_of_the_application_is_not_sent() {
     check(&[
         (wire::<Custom>, r#"{"even":3}"#, "even: a valid value, not number"),
         (wire::<Custom>, r#"{"loud":"cAnArY"}"#, "loud: a valid value, not string"),
@@ -320,7 +320,7 @@ fn e1_what_an_application_says_about_a_value_stays_here() {
 }
 
 #[test]
-fn p7_what_fits_is_not_blamed_for_what_does_not() {
+fn p7_error_names_the_wrong_param_and_not_a_valid_one() {
     let hard = |raw: &str| {
         let number = "-170141183460469231731687303715884105728";
         format!(r#"{{"raw":{raw},"any":{raw},"wide":{number},"bytes":"é","last":"cAnArY"}}"#)

@@ -58,7 +58,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn p7_the_second_reading_takes_what_the_first_takes(value in value()) {
+    fn p7_both_param_readers_accept_the_same_texts(value in value()) {
         let agree = [
             agree::<Range>, agree::<Choices>, agree::<Pair>, agree::<Strict>, agree::<Wrapped>,
             agree::<Holder>, agree::<Flat>, agree::<Rest>, agree::<Custom>, agree::<Hard>,
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn e1_no_piece_of_what_was_sent_is_shown(value in value()) {
+    fn e1_error_answer_quotes_no_part_of_the_params(value in value()) {
         // The types with closed lists are left out: these may show a string.
         let wires = [
             wire::<Range>, wire::<Choices>, wire::<Pair>, wire::<Strict>, wire::<Wrapped>,

@@ -36,7 +36,7 @@ fn all(told: &Receiver<Did>) -> Vec<Did> {
 }
 
 #[test]
-fn it_ends_the_process_when_the_patience_is_over_and_not_before() {
+fn the_process_ends_at_the_deadline_and_not_before() {
     let (watchdog, told) = tame(|_, _| {});
     let start = Instant::now();
     watchdog.alarm().arm(SHORT, CountsFrom::Trigger, 3);
@@ -97,7 +97,7 @@ fn progress_from_before_does_not_count() {
 }
 
 #[test]
-fn a_patience_without_end_is_no_panic() {
+fn an_unlimited_deadline_does_not_panic() {
     let (watchdog, told) = tame(|_, _| {});
     watchdog.alarm().arm(Duration::MAX, CountsFrom::Trigger, 1);
     watchdog.alarm().arm(Duration::MAX, CountsFrom::LastByte, 1);
@@ -151,7 +151,7 @@ fn as_a_process(role: &str) -> ExitStatus {
 }
 
 #[test]
-fn each_signal_is_told_by_its_name() {
+fn each_signal_is_reported_by_its_name() {
     assert_eq!(as_a_process("signals").code(), Some(0));
 }
 

@@ -5,7 +5,7 @@ use rustix::fs::fcntl_getfl;
 use super::*;
 
 #[tokio::test]
-async fn what_others_share_keeps_its_flags() {
+async fn shared_descriptors_keep_their_flags() {
     for (ours, theirs) in links() {
         let shared = ours.try_clone().unwrap();
         let before = fcntl_getfl(&shared).unwrap();

@@ -70,7 +70,7 @@ fn links() -> [(OwnedFd, OwnedFd); 2] {
 }
 
 #[test]
-fn without_a_runtime_it_is_an_error_and_no_panic() {
+fn stdio_without_a_runtime_is_an_error_without_a_panic() {
     assert!(Stdio::from_fds(nothing(), nothing()).is_err());
 }
 

@@ -30,7 +30,7 @@ async fn frames_come_whole_and_then_the_end() {
 }
 
 #[tokio::test]
-async fn what_was_there_before_is_received_at_the_first_poll() {
+async fn bytes_that_arrived_earlier_are_received_at_the_first_poll() {
     for (input, remote) in links() {
         File::from(remote.try_clone().unwrap()).write_all(b"[1]\n").unwrap();
         let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
@@ -57,7 +57,7 @@ async fn an_end_right_behind_a_short_read_is_noticed() {
 }
 
 #[tokio::test]
-async fn packets_are_not_taken_for_all_there_is() {
+async fn all_packets_of_a_packet_pipe_are_received() {
     let (input, remote) = pipe_with(PipeFlags::DIRECT).unwrap();
     let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
     let mut remote = File::from(remote);
@@ -110,7 +110,7 @@ async fn bytes_that_a_pause_has_seen_are_received_after_it() {
 }
 
 #[tokio::test]
-async fn a_full_link_is_pending_and_counts_what_has_left() {
+async fn a_full_link_is_pending_and_counts_the_sent_bytes() {
     for (remote, output) in links() {
         let mut stdio = Stdio::from_fds(nothing(), output).unwrap();
         let message = vec![b'x'; LARGE];
@@ -137,7 +137,7 @@ async fn a_full_link_is_pending_and_counts_what_has_left() {
 /// The system reports room only when there is much of it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[tokio::test(start_paused = true)]
-async fn l5_that_a_slow_reader_takes_a_little_shows() {
+async fn l5_progress_of_a_slow_reader_is_noticed() {
     for ((remote, output), enough) in links().into_iter().zip([4_000, 110_000]) {
         let mut stdio = Stdio::from_fds(nothing(), output).unwrap();
         let mut outbox = outbox(&vec![b'x'; LARGE]);
@@ -199,7 +199,7 @@ async fn a_socket_that_was_reset_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_named_pipe_that_another_opens_again_has_ended_all_the_same() {
+async fn a_named_pipe_that_is_opened_again_has_still_ended() {
     let (path, input, remote) = named_pipe("reopened");
     let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
     File::from(remote).write_all(b"[1]\n").unwrap();

@@ -40,7 +40,7 @@ async fn a_directory_cannot_be_read() {
 }
 
 #[tokio::test]
-async fn what_is_not_open_for_writing_cannot_be_written() {
+async fn a_read_only_descriptor_cannot_be_written() {
     let mut stdio = Stdio::from_fds(nothing(), nothing()).unwrap();
     for _ in 0..2 {
         let error = send(&mut stdio, &mut outbox(b"[]")).await.unwrap_err();

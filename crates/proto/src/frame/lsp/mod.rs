@@ -12,7 +12,7 @@
 //!     └──────────────────────────────────────────┘ at the end of the bytes to skip
 //! ```
 //!
-//! A fault is reported once. Skipped bytes, and malformed bytes behind them, are not reported until
+//! A fault is reported once. Skipped bytes, and malformed bytes after them, are not reported until
 //! a header section is whole again.
 
 mod content_type;
@@ -63,7 +63,7 @@ enum LspState {
     Overflow(Overflow),
 }
 
-/// Meaning of the position behind skipped bytes.
+/// Meaning of the position after skipped bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     /// The next frame begins there.
@@ -72,9 +72,9 @@ enum Then {
     Doubtful,
 }
 
-/// Maximum number of header sections in a row, each found by its `Content-Length` and too long,
-/// that are searched for another one inside. After that, a whole section is skipped. Each search
-/// costs the length of a section, and every line could begin one.
+/// Maximum number of retries in a row. If a section that a search found by its `Content-Length` is
+/// too long, the search starts again inside it. A search costs the length of a section, and every
+/// line could begin a section, so after this number of retries the whole section is skipped.
 const MOST_RETRIES: u8 = 8;
 
 impl Lsp {
@@ -121,7 +121,7 @@ impl Lsp {
             };
             if let Err(malformed) = taken_in {
                 // A frame may begin inside the bad line. If two lengths disagree, both are
-                // rejected, unless the first stands among refused bytes: then the second begins the
+                // rejected, unless the first is among refused bytes: then the second begins the
                 // next frame.
                 let from = match malformed {
                     Malformed::LengthConflict if !self.quiet => line_end,
@@ -233,7 +233,7 @@ impl Lsp {
         let mut searched = from;
         if let Some(found) = find_length_line(bytes, &mut searched, self.header_bytes) {
             let start = left.min(found.start as u64) as usize;
-            // If it stands behind the skipped bytes, other headers may precede it.
+            // If it comes after the skipped bytes, other headers may precede it.
             if (found.start as u64) < left {
                 self.state = LspState::Header(Section::found());
             } else {
@@ -241,13 +241,13 @@ impl Lsp {
             }
             return Step::Drop(start);
         }
-        // A header may have begun behind the last line end; the bytes before it are done.
+        // A header may have begun after the last line end; the bytes before it are done.
         let line_start = memrchr(b'\n', &bytes[from..]).map_or(0, |offset| from + offset + 1);
         let mut done = line_start.max(bytes.len().saturating_sub(self.header_bytes));
         if let Ok(left) = usize::try_from(left)
             && left <= bytes.len()
         {
-            // A header may also begin before the end of the skipped bytes and end behind it. Its
+            // A header may also begin before the end of the skipped bytes and end after it. Its
             // line end decides.
             let undecided = line_start < left && bytes.len() - left <= self.header_bytes;
             if ended || !undecided {
@@ -263,7 +263,7 @@ impl Lsp {
         if done == 0 { Step::Wait } else { Step::Drop(done) }
     }
 
-    /// Leaves the skipped bytes behind.
+    /// Moves on to the bytes after the skipped ones.
     fn step_out(&mut self, then: Then) {
         self.state = LspState::Between;
         self.quiet &= then == Then::Doubtful;
@@ -284,8 +284,8 @@ impl Lsp {
         // Use no bytes beyond the limit, so that the result does not depend on how much has
         // arrived.
         let start = &bytes[..bytes.len().min(self.header_bytes + 1)];
-        // Bytes behind a fault that no search found may be the rest of the bytes before it, even if
-        // they look like a header.
+        // After a fault, a section that no search found may be the rest of the bytes before it,
+        // even if it looks like a header.
         let may_be_header = section.is_found || !self.quiet;
         self.state = LspState::Overflow(Overflow::new(start, may_be_header));
         self.fault(FaultKind::HeaderTooLarge, 0)

@@ -1,7 +1,7 @@
 //! Rest of a header section that is too long (F13).
 //!
 //! It is read to its empty line, line by line, without keeping the lines, to find the next frame.
-//! That begins behind the body that the section announces, or at a `Content-Length` that cannot
+//! That frame begins after the body that the section announces, or at a `Content-Length` that cannot
 //! belong to the section.
 
 use memchr::memchr;

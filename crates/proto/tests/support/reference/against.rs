@@ -17,7 +17,7 @@ pub fn check_text(bytes: &[u8], rules: Rules) -> Verdict {
     expect
 }
 
-/// Checks that our decoder, fed in pieces of this size, finds in a stream what the rules find.
+/// Checks that our decoder, fed in pieces of this size, finds the same items in a stream as the rules.
 pub fn check_stream(framing: Framing, stream: &[u8], sizes: Sizes, piece: usize) -> Vec<Item> {
     let expect = match framing {
         Framing::Ndjson => framing::ndjson(stream, sizes),

@@ -42,7 +42,7 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
     while at < stream.len() {
         let unit = unit(&stream[at..], sizes);
         let end = at + unit.bytes;
-        // F2, F32: of all positions behind a fault, the first with a whole frame. A frame that
+        // F2, F32: of all positions after a fault, the first with a whole frame. A frame that
         // holds a number does not count: it may be stray zeros and the last byte of the next
         // frame's length.
         let is_proof = |item: Item| match item {
@@ -58,7 +58,7 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             })
         };
         match unit.what {
-            // A whole frame that does not hold JSON. Bytes behind it at which no frame can begin
+            // A whole frame that does not hold JSON. Bytes after it at which no frame can begin
             // belong to the same fault.
             Ok(item) => {
                 let is_bad = item == PARSE_ERROR && stream.get(end).is_some_and(|byte| *byte != 0);
@@ -73,7 +73,7 @@ pub fn length(stream: &[u8], sizes: Sizes) -> Vec<Item> {
             Err(OVERSIZE) => {
                 items.push(OVERSIZE);
                 let to = end.min(stream.len());
-                // F2: a prefix that does not begin with zero may not be a length; then a zero byte
+                // F2: a prefix that does not begin with zero is possibly not a length; then a zero byte
                 // in its payload belongs to the same fault.
                 let is_doubtful = stream[at] != 0;
                 let payload = if is_doubtful { to } else { (at + PREFIX).min(to) };
@@ -114,7 +114,7 @@ fn unit(bytes: &[u8], sizes: Sizes) -> Unit {
     if length > sizes.bytes {
         return bad(OVERSIZE, all);
     }
-    // F30, F31, F32: a length, no zero byte in the payload, and the newline behind it.
+    // F30, F31, F32: a length, no zero byte in the payload, and the newline after it.
     match behind.get(..length) {
         Some(payload)
             if length > 0 && !payload.contains(&0) && behind.get(length) == Some(&b'\n') =>
