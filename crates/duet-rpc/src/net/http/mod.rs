@@ -5,6 +5,7 @@
 mod client;
 mod clock;
 mod connection;
+mod event_stream;
 mod intake;
 mod reply;
 mod server;
@@ -12,6 +13,8 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod wire;
 
+pub(super) use client::Dial;
 pub use client::HttpClient;
 pub use server::HttpServer;
