@@ -9,16 +9,16 @@ use duet_rpc_proto::ws::Role;
 use tokio::net::TcpStream;
 
 #[cfg(feature = "http")]
-use super::http::{Dial, HttpClient};
+use super::Target;
 #[cfg(feature = "websocket")]
 use super::WebSocket;
 use super::address::resolve;
 #[cfg(feature = "http")]
+use super::http::{Dial, HttpClient};
+#[cfg(feature = "http")]
 use super::web::RequestHead;
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
-#[cfg(feature = "http")]
-use super::Target;
 use super::{Address, AddressError, Place, Socket, unsupported};
 use crate::transport::Transport;
 

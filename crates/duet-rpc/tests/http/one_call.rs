@@ -16,24 +16,24 @@ use crate::support::{
     Client, PATIENCE, access, answer_with, listen, methods, place, serve_with, target,
 };
 
-const BROKE: &str = "the connection broke before the answer came";
+pub(crate) const BROKE: &str = "the connection broke before the answer came";
 
 /// A call that is under way while the test goes on.
-fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
+pub(crate) fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
     tokio::spawn(client.call::<Value>(method, ()).no_timeout())
 }
 
-async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
+pub(crate) async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
     tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
 }
 
 /// The call is answered with the name of its method.
-async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
+pub(crate) async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
     assert_eq!(outcome(call).await.expect("an answer"), method);
 }
 
 /// Checks that only this call failed, for this reason, and not with an error of the server.
-fn assert_failed(outcome: Result<Value, Error>, why: &str) {
+pub(crate) fn assert_failed(outcome: Result<Value, Error>, why: &str) {
     let error = outcome.expect_err(why);
     assert_eq!(error.kind(), ErrorKind::Exchange, "{why}: {error:?}");
     assert!(error.is_recoverable() && error.remote().is_none(), "{why}: {error:?}");
@@ -50,7 +50,7 @@ fn assert_answered(outcome: Result<Value, Error>, code: i64, message: &str) {
 }
 
 /// A call goes well.
-async fn assert_works(client: &Peer, server: &mut ByHand) {
+pub(crate) async fn assert_works(client: &Peer, server: &mut ByHand) {
     let call = begin(client, "check");
     let request = server.request().await;
     assert_eq!(request.method(), "check");

@@ -159,8 +159,7 @@ impl EventStreamParser {
                 self.name.clear();
                 self.is_first_line = false;
                 self.has_data = false;
-                let (kind, data) =
-                    (std::mem::take(&mut self.kind), std::mem::take(&mut self.data));
+                let (kind, data) = (std::mem::take(&mut self.kind), std::mem::take(&mut self.data));
                 let is_message = matches!(&*kind, b"" | b"message");
                 return Ok(Some(data).filter(|data| is_message && !data.is_empty()));
             }
