@@ -139,9 +139,9 @@ impl Connector {
         let is_web_socket = matches!(self.address, Address::WebSocket(..));
         let is_web = is_web_socket || matches!(self.address, Address::Http(..));
         let (what, takers) = match self {
-            _ if self.token.is_some() && !is_web => ("token", "ws:// and http://"),
-            _ if !self.headers.is_empty() && !is_web => ("headers", "ws:// and http://"),
-            _ if self.subprotocol.is_some() && !is_web_socket => ("subprotocol", "ws://"),
+            _ if self.token.is_some() && !is_web => ("token", "WebSocket and HTTP"),
+            _ if !self.headers.is_empty() && !is_web => ("headers", "WebSocket and HTTP"),
+            _ if self.subprotocol.is_some() && !is_web_socket => ("subprotocol", "WebSocket"),
             _ => return Ok(()),
         };
         let why = format!("{} takes no {what}: only {takers} addresses do", self.address);

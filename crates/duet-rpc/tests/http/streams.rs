@@ -265,13 +265,16 @@ async fn t2_the_headers_of_a_connector_go_with_each_request() {
 async fn t2_a_setting_that_the_server_cannot_take_is_refused() {
     let connector = |url: &str| Connector::new(url).expect("an address");
     let rows = [
-        (connector("tcp://127.0.0.1:1").token("x"), "takes no token: only ws:// and http://"),
+        (connector("tcp://127.0.0.1:1").token("x"), "takes no token: only WebSocket and HTTP"),
         (
             connector("tcp://127.0.0.1:1").header("X", "y"),
-            "takes no headers: only ws:// and http://",
+            "takes no headers: only WebSocket and HTTP",
         ),
-        (connector("tcp://127.0.0.1:1").subprotocol("mcp"), "takes no subprotocol: only ws://"),
-        (connector("http://127.0.0.1:1").subprotocol("mcp"), "takes no subprotocol: only ws://"),
+        (connector("tcp://127.0.0.1:1").subprotocol("mcp"), "takes no subprotocol: only WebSocket"),
+        (
+            connector("http://127.0.0.1:1").subprotocol("mcp"),
+            "takes no subprotocol: only WebSocket",
+        ),
         (connector("http://127.0.0.1:1").header("Host", "x"), "is set by the client itself"),
         (connector("http://127.0.0.1:1").header("X Y", "x"), "is not the name of a header"),
     ];

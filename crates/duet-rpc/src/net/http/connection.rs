@@ -24,8 +24,8 @@ use hyper_util::rt::TokioIo;
 
 use super::client::{Dialing, ServerInfo};
 use super::reply::HttpReply;
+use super::shared_socket::SharedSocket;
 use super::verdict::{Expected, HttpFailure, HttpMessages};
-use super::wire::Wire;
 
 /// A connection, and the request that it is used for.
 pub(super) struct HttpConnection {
@@ -35,8 +35,8 @@ pub(super) struct HttpConnection {
 }
 
 enum Link {
-    Dialing(Pin<Box<dyn Future<Output = io::Result<HttpChannel>> + Send>>),
-    Up(HttpChannel),
+    Dialing(Pin<Box<dyn Future<Output = io::Result<Box<HttpChannel>>> + Send>>),
+    Up(Box<HttpChannel>),
     Down,
 }
 
@@ -44,8 +44,8 @@ enum Link {
 struct HttpChannel {
     sender: http1::SendRequest<Full<Bytes>>,
     /// `None` after the end.
-    connection: Option<http1::Connection<TokioIo<Wire>, Full<Bytes>>>,
-    wire: Wire,
+    connection: Option<http1::Connection<TokioIo<SharedSocket>, Full<Bytes>>>,
+    socket: SharedSocket,
 }
 
 /// A request, and the state of its response.
@@ -163,19 +163,19 @@ impl HttpExchange {
 }
 
 impl HttpChannel {
-    async fn open(dialing: Dialing, header_bytes: usize) -> io::Result<Self> {
-        let wire = Wire::new(dialing.await?);
+    async fn open(dialing: Dialing, header_bytes: usize) -> io::Result<Box<Self>> {
+        let socket = SharedSocket::new(dialing.await?);
         let handshake = http1::Builder::new()
             .max_header_size(header_bytes)
             // Some servers know their headers only in this form.
             .title_case_headers(true)
-            .handshake(TokioIo::new(wire.clone()));
+            .handshake(TokioIo::new(socket.clone()));
         let (sender, connection) = handshake.await.map_err(io::Error::other)?;
-        Ok(HttpChannel { sender, connection: Some(connection), wire })
+        Ok(Box::new(HttpChannel { sender, connection: Some(connection), socket }))
     }
 
     fn send(&mut self, request: Request<Full<Bytes>>) -> ExchangeStage {
-        self.wire.begin_request();
+        self.socket.begin_request();
         ExchangeStage::Sent(Box::pin(self.sender.send_request(request)))
     }
 
@@ -191,7 +191,7 @@ impl HttpChannel {
 
     /// Returns `true` if a request can follow the last one, as far as hyper knows.
     fn is_kept(&self) -> bool {
-        self.connection.is_some() && self.sender.is_ready() && self.wire.is_whole()
+        self.connection.is_some() && self.sender.is_ready() && self.socket.is_whole()
     }
 }
 
@@ -220,7 +220,7 @@ impl HttpConnection {
     pub(super) fn is_sent(&self) -> bool {
         match &self.link {
             Link::Dialing(_) => false,
-            Link::Up(channel) => self.exchange.is_none() || channel.wire.is_sent(),
+            Link::Up(channel) => self.exchange.is_none() || channel.socket.is_sent(),
             Link::Down => true,
         }
     }
@@ -240,7 +240,7 @@ impl HttpConnection {
     pub(super) fn is_free(&mut self) -> bool {
         match &self.link {
             Link::Up(channel) if self.exchange.is_none() => {
-                let is_free = channel.is_kept() && channel.wire.is_quiet();
+                let is_free = channel.is_kept() && channel.socket.is_quiet();
                 if !is_free {
                     self.link = Link::Down;
                 }
@@ -296,7 +296,7 @@ impl HttpConnection {
     /// Ready when the server has had a moment to take what was sent last.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.link {
-            Link::Up(channel) if !self.is_idle() => channel.wire.poll_leave(cx),
+            Link::Up(channel) if !self.is_idle() => channel.socket.poll_leave(cx),
             _ => Poll::Ready(()),
         }
     }

@@ -9,11 +9,11 @@ mod event_stream;
 mod intake;
 mod reply;
 mod server;
+mod shared_socket;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod wire;
 
 pub(super) use client::Dial;
 pub use client::HttpClient;

@@ -13,9 +13,9 @@ use crate::sync::lock;
 
 /// A handle of the socket. One task polls both handles, so the lock is never contended.
 #[derive(Clone)]
-pub(super) struct Wire(Arc<Mutex<WireState>>);
+pub(super) struct SharedSocket(Arc<Mutex<SharedSocketState>>);
 
-struct WireState {
+struct SharedSocketState {
     socket: Socket,
     /// A request was begun, and a part of it has not left.
     is_sending: bool,
@@ -23,9 +23,13 @@ struct WireState {
     is_cut: bool,
 }
 
-impl Wire {
+impl SharedSocket {
     pub(super) fn new(socket: Socket) -> Self {
-        Wire(Arc::new(Mutex::new(WireState { socket, is_sending: false, is_cut: false })))
+        SharedSocket(Arc::new(Mutex::new(SharedSocketState {
+            socket,
+            is_sending: false,
+            is_cut: false,
+        })))
     }
 
     /// Notes that hyper was given a request.
@@ -77,7 +81,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for SharedSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -87,7 +91,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for SharedSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
