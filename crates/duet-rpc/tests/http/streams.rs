@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::by_hand::{Act, ByHand, Request};
 use crate::one_call::{BROKE, assert_answer, assert_failed, assert_works, begin, outcome};
-use crate::support::{Client, PATIENCE, listen};
+use crate::support::{Client, PATIENCE, answer_with, listen};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n\
@@ -106,8 +106,6 @@ async fn t1_an_event_stream_may_have_a_length_or_end_with_its_connection() {
         assert_answer(call, "work").await;
         assert_eq!(next(&mut notes).await, json!([number]));
     }
-    // A notification may be answered so too.
-    client.notify("hello", ()).await.expect("it is sent");
 }
 
 #[tokio::test]
@@ -123,6 +121,25 @@ async fn p8_streams_that_go_on_after_the_answer_hold_up_nobody() {
         assert_eq!(next(&mut notes).await, json!([number]));
     }
     // Closing does not wait for them either.
+    tokio::time::timeout(PATIENCE / 2, client.close()).await.expect("nobody waits for more");
+}
+
+#[tokio::test]
+async fn p8_streams_that_follow_a_notification_hold_up_nobody() {
+    let endless = format!("{CHUNKED}{}", chunk(event(note(7))));
+    let (heard, mut hears) = mpsc::unbounded_channel();
+    let address = answer_with(move |number| {
+        let _ = heard.send(number);
+        (endless.clone().into_bytes(), false)
+    })
+    .await;
+    let connector = Connector::new(format!("http://{address}/rpc")).expect("an address");
+    let (client, mut notes) = client_of(connector).await;
+    for number in 0..20 {
+        client.notify("hello", ()).await.expect("it is sent");
+        assert_eq!(hears.recv().await, Some(number));
+        assert_eq!(next(&mut notes).await, json!([7]));
+    }
     tokio::time::timeout(PATIENCE / 2, client.close()).await.expect("nobody waits for more");
 }
 

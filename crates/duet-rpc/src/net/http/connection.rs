@@ -53,7 +53,7 @@ pub(super) struct HttpExchange {
     /// The id of the request; `None` if it wants no answer.
     id: Option<Id>,
     stage: ExchangeStage,
-    /// The answer has come. The response may go on.
+    /// Nobody waits for the rest of the response: the answer has come, or there will be none.
     is_answered: bool,
 }
 
@@ -115,6 +115,8 @@ impl HttpExchange {
                             Err(failure) => return self.end(Err(failure)),
                             Ok(reply) => {
                                 let session = session.filter(|_| reply.status.is_success());
+                                // A stream says that the message has arrived, and may have no end.
+                                self.is_answered = self.id.is_none() && reply.is_stream();
                                 self.stage = ExchangeStage::Reading(reply);
                                 if let Some(session) = session {
                                     return Poll::Ready(ExchangeStep::Session(session));

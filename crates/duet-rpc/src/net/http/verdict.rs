@@ -10,6 +10,7 @@ use duet_rpc_proto::policy::BatchRule;
 use duet_rpc_proto::text::{Kind, Text};
 use http::StatusCode;
 
+use crate::log_limit::LogLimiter;
 use crate::net::web::Refused;
 
 /// Something that the client has for its peer.
@@ -161,7 +162,7 @@ impl Expected<'_> {
                 all.messages.push(text.as_str().as_bytes().to_vec());
             }
             Incoming::Request(_) if self.status.is_success() => {
-                tracing::warn!("request of an HTTP server ignored: this client only calls");
+                log_ignored_request();
             }
             _ => return Err(NOT_AN_ANSWER),
         }
@@ -188,4 +189,13 @@ impl Expected<'_> {
             _ => Err(OTHER_ID),
         }
     }
+}
+
+/// An answer would be a request of its own, and it might wait for a connection that this response holds.
+fn log_ignored_request() {
+    static METER: LogLimiter = LogLimiter::new(20);
+
+    METER.log("requests of HTTP servers ignored", || {
+        tracing::warn!("request of an HTTP server ignored: the client cannot answer it");
+    });
 }
