@@ -7,9 +7,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::status::Refused;
-use super::super::upgrade::upgrade;
 use super::{Ask, RequestHead, ask_for_upgrade};
-use crate::net::{AccessPolicy, Address, Socket};
+use crate::Profile;
+use crate::net::{AccessPolicy, Address, Connector, Listener, Socket};
 
 const LIMIT: usize = 8 * 1024;
 const SHORT: Duration = Duration::from_millis(50);
@@ -89,13 +89,17 @@ async fn t2_a_client_asks_for_a_websocket_as_its_specification_says() {
 
 #[tokio::test]
 async fn t2_both_ends_agree_over_a_socket() {
-    for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
-        let (server, client) = pair().await;
-        let (access, ask) = (AccessPolicy::default().token("s3cret"), ask(token, None));
-        let (taken, asked) = tokio::join!(
-            upgrade(server, &access, "/rpc", LIMIT, LONG),
-            ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, Some(LONG))
-        );
+    let profile = Profile::agent();
+    for (token, is_let_in) in [("s3cret", true), ("wrong", false)] {
+        let access = AccessPolicy::default().token("s3cret");
+        let mut listener = Listener::bind("ws://127.0.0.1:0/rpc").expect("a port").access(access);
+        let connector = Connector::new(listener.address()).expect("an address").token(token);
+        let connector = connector.header("X-Key", "1").subprotocol("mcp");
+        let serving = async {
+            let incoming = listener.accept().await.expect("a connection");
+            incoming.open(&profile).await
+        };
+        let (taken, asked) = tokio::join!(serving, connector.connect(&profile));
         assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));
         if let Err(error) = asked {
             assert_eq!(Refused::from_error(&error).map(Refused::status), Some(401));
