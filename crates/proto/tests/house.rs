@@ -129,7 +129,7 @@ fn library_modules_do_not_use_code_that_belongs_to_other_modules() {
         check(below, &["message::Incoming", "Incoming::classify"], &["net/http"]);
     }
     // HTTP heads, bodies and the access policy are pure.
-    check("net/web/", &["tokio"], &["net/web/upgrade.rs"]);
+    check("net/web/", &["tokio"], &["net/web/client_handshake.rs"]);
     // Only the connection owns a session.
     check("", &["Session<", "Session::new", "session::Session"], &["connection"]);
     // Only the panic guard catches panics.

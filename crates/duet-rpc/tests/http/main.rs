@@ -9,5 +9,6 @@ mod idle;
 mod one_call;
 mod requests;
 mod server;
+mod streams;
 mod support;
 mod trouble;

@@ -1,12 +1,10 @@
-//! WebSocket handshake over HTTP, from both ends.
-
-use std::io;
+//! WebSocket handshake over HTTP, from the server's end.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::head::{HttpRequest, Response};
-use super::status::{HttpRefusal, Refused, Status};
+use super::head::HttpRequest;
+use super::status::{HttpRefusal, Status};
 
 /// Makes a key's answer; every WebSocket has this one.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -53,37 +51,8 @@ pub(super) fn accept(request: &HttpRequest<'_>) -> Result<Vec<u8>, HttpRefusal> 
     Ok(format!("{head}Sec-WebSocket-Accept: {accept}\r\n\r\n").into_bytes())
 }
 
-/// The request of a client, with 16 bytes that nobody can foretell, and further header lines.
-pub(super) fn request_of(host: &str, path: &str, further: &str, nonce: [u8; 16]) -> Vec<u8> {
-    let key = STANDARD.encode(nonce);
-    format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{further}\r\n"
-    )
-    .into_bytes()
-}
-
-/// Returns `true` if the server took the request that was made with these bytes.
-pub(super) fn check_answer(response: &Response<'_>, nonce: [u8; 16]) -> io::Result<()> {
-    if response.status.0 != 101 {
-        return Err(Refused::new(response.status.0).into());
-    }
-    let headers = &response.headers;
-    let is_right = response.is_1_1
-        && headers.names_websocket
-        && headers.upgrades
-        && headers.accept == Some(&answer_to(&STANDARD.encode(nonce)))
-        // Nothing was offered, so nothing can have been chosen.
-        && headers.extensions.is_none()
-        && headers.protocol.is_none();
-    if is_right {
-        return Ok(());
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not speak WebSocket"))
-}
-
 /// What a server says to a key, which proves that it has understood the request.
-fn answer_to(key: &str) -> String {
+pub(super) fn answer_to(key: &str) -> String {
     let mut hash = sha1_smol::Sha1::new();
     hash.update(key.as_bytes());
     hash.update(MAGIC.as_bytes());

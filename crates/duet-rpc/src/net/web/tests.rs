@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::access::AccessPolicy;
 use super::body::{Body, Flaw};
-use super::handshake::{accept, check_answer, request_of};
+use super::handshake::accept;
 use super::head::{Expect, HeadReader, HttpRequest, Length, Response};
 use super::response::OutgoingResponse;
 use super::status::{HttpRefusal, Refused, Status};
@@ -539,56 +539,6 @@ fn t2_a_websocket_begins_as_its_specification_says() {
     }
     let wrong = upgrade("GET / HTTP/1.1", &headers.replace(": 13", ": 8")).expect_err("refused");
     assert!(wrong.header.contains("Sec-WebSocket-Version: 13\r\n"));
-}
-
-#[test]
-fn t2_both_ends_of_a_handshake_agree() {
-    let nonce = *b"the sample nonce";
-    let request = request_of("localhost:80", "/rpc", "Authorization: Bearer t0ken\r\n", nonce);
-    let request = HttpRequest::read(&request).expect("well-formed");
-    assert_eq!((request.method, request.path), ("GET", "/rpc"));
-    assert_eq!(request.headers.key, Some(KEY));
-    assert_eq!(access("127.0.0.1").token("t0ken").check_token(&request), Ok(None));
-    let answer = String::from_utf8(accept(&request).expect("taken")).expect("text");
-    let check = |answer: &str| check_answer(&Response::read(answer.as_bytes())?, nonce);
-    check(&answer).expect("it is the right one");
-
-    let wrong = [
-        answer.replace("s3pP", "S3pP"),
-        answer.replace("Upgrade: websocket", "Upgrade: h2c"),
-        answer.replace("Connection: Upgrade", "Connection: close"),
-        answer.replace("Sec-WebSocket-Accept", "X"),
-        answer.replace("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
-        answer.replace("\r\n\r\n", "\r\nSec-WebSocket-Protocol: chat\r\n\r\n"),
-        answer.replace("HTTP/1.1", "HTTP/1.0"),
-    ];
-    for answer in wrong {
-        let error = check(&answer).expect_err("wrong");
-        assert_eq!(error.to_string(), "the server does not speak WebSocket", "{answer}");
-    }
-}
-
-#[test]
-fn t2_a_refusal_names_its_status_and_whether_to_try_again() {
-    let rows = [
-        ("401 Whatever", "the server refused: 401 Unauthorized", false),
-        ("403 \u{1b}[31mred", "the server refused: 403 Forbidden", false),
-        ("503 Busy", "the server refused: 503 Service Unavailable", true),
-        ("200 OK", "the server refused: 200 OK", false),
-        ("302 Found", "the server refused: 302 Found", false),
-        ("599 x", "the server refused: 599 Server Error", false),
-    ];
-    for (status, text, is_temporary) in rows {
-        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        let Ok(response) = Response::read(head.as_bytes()) else {
-            assert!(status.contains('\u{1b}'), "only control characters make it malformed");
-            continue;
-        };
-        let error = check_answer(&response, [0; 16]).expect_err("refused");
-        assert_eq!(error.to_string(), text);
-        let refused = Refused::from_error(&error).expect("it is the cause");
-        assert_eq!(refused.is_temporary(), is_temporary, "{status}");
-    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! WebSocket handshakes on sockets: reads one head, and writes one answer.
+//! WebSocket handshakes of a server on sockets: reads one head, and writes one answer.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,9 +9,8 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::access::AccessPolicy;
-use super::authorization;
 use super::handshake;
-use super::head::{HeadReader, HttpRequest, Response};
+use super::head::{HeadReader, HttpRequest};
 use super::response::final_response;
 use super::status::HttpRefusal;
 use crate::net::Socket;
@@ -59,41 +58,6 @@ pub(in crate::net) struct Upgraded {
     pub(in crate::net) rest: Vec<u8>,
     /// The identity that the remote has proved.
     pub(in crate::net) identity: Option<Arc<Identity>>,
-}
-
-/// Asks a server for a WebSocket. What is asked for with is 16 bytes that nobody can foretell; what
-/// comes back too is what was read behind the head.
-pub(in crate::net) async fn ask_for_upgrade(
-    mut socket: Socket,
-    request: &Ask<'_>,
-    header_bytes: usize,
-    patience: Option<Duration>,
-) -> io::Result<(Socket, Vec<u8>)> {
-    let &Ask { host, target, token, nonce } = request;
-    let bytes = handshake::request_of(host, target, &authorization(token)?, nonce);
-    let check = |head: &[u8]| {
-        Ok(Response::read(head).and_then(|response| handshake::check_answer(&response, nonce)))
-    };
-    let exchange = async {
-        write_all(&mut socket, &bytes).await?;
-        read_head(&mut socket, header_bytes, check).await
-    };
-    let (answer, rest) = within(patience, exchange).await?;
-    match answer {
-        Ok(checked) => checked.map(|()| (socket, rest)),
-        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP")),
-    }
-}
-
-/// What a server is asked for.
-#[derive(Clone, Copy)]
-pub(in crate::net) struct Ask<'a> {
-    /// The server, with its port.
-    pub(in crate::net) host: &'a str,
-    /// The path, and the query if there is one.
-    pub(in crate::net) target: &'a str,
-    pub(in crate::net) token: Option<&'a str>,
-    pub(in crate::net) nonce: [u8; 16],
 }
 
 /// Checks all that can be wrong with a request for a WebSocket, and answers it.
