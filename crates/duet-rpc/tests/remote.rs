@@ -217,18 +217,6 @@ async fn t3_a_context_that_is_kept_has_the_identity_of_its_own_request() {
     hub.stop().await;
 }
 
-#[test]
-fn t3_a_message_that_waits_never_gets_the_identity_of_another_sender() {
-    let mut inbox = Inbox::new(TransportKind::Exchange, &Profile::agent());
-    let (ada, bob) = (Arc::new(Identity::token("ada")), Arc::new(Identity::token("bob")));
-    inbox.note_sender(Some(bob)).expect("nothing waits");
-    inbox.note_sender(Some(ada)).expect("nothing waits");
-    inbox.push(b"{}").expect("it takes messages");
-    assert!(inbox.note_sender(None).is_err());
-    let mut bytes = Inbox::new(TransportKind::Bytes, &Profile::agent());
-    assert!(bytes.note_sender(None).is_err(), "it belongs to the connection");
-}
-
 #[tokio::test]
 async fn t1_a_connection_that_was_accepted_elsewhere_is_told_its_remote() {
     let addr: SocketAddr = "192.0.2.7:99".parse().expect("an address");

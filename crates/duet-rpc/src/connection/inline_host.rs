@@ -12,7 +12,6 @@ use crate::handler::{Answer, Answered, Host, Message, Slot, Started};
 use crate::peer::{Handle, Peer};
 use crate::remote::Identity;
 use crate::router::Entry;
-use crate::transport::TransportKind;
 
 pub(super) struct InlineHost<'c, 'm> {
     pub(super) connection: &'c mut Connection,
@@ -67,13 +66,10 @@ impl Host for InlineHost<'_, '_> {
     }
 
     fn peer(&self) -> Peer {
-        let Connection { shared, dispatch, kind, .. } = &*self.connection;
+        let Connection { shared, dispatch, .. } = &*self.connection;
         // The last handle may be gone while earlier messages are still handled.
         let handle = dispatch.handle.upgrade();
-        let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        let is_exchange = *kind == TransportKind::Exchange;
-        let exchange = is_exchange.then(|| dispatch.exchange.state());
-        Peer::of_request(handle, exchange)
+        Peer::from_handle(handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared)))))
     }
 
     fn remote_addr(&self) -> Option<SocketAddr> {
@@ -81,8 +77,7 @@ impl Host for InlineHost<'_, '_> {
     }
 
     fn identity(&self) -> Option<&Identity> {
-        let Connection { shared, dispatch, .. } = &*self.connection;
-        dispatch.exchange.sender().or(shared.remote.identity())
+        self.connection.shared.remote.identity()
     }
 
     #[inline]

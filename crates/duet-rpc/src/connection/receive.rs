@@ -167,15 +167,10 @@ impl Connection {
                 break;
             }
             moved = true;
-            let sender = match self.kind {
-                TransportKind::Exchange => inbox.take_sender(),
-                _ => None,
-            };
             let Some(event) = inbox.next_event() else {
                 self.receive.is_drained = true;
                 break;
             };
-            self.begin_exchange(sender);
             match &event {
                 Event::Fault(fault) => self.handle_fault(fault, now),
                 Event::Frame(text) => self.handle_frame(text, cx, now),

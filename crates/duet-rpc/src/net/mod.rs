@@ -33,7 +33,7 @@ pub(crate) use self::child::{at_exit, descriptor_limit};
 pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
-pub use self::http::{HttpClient, HttpServer};
+pub use self::http::{HttpBody, HttpClient, HttpService, ResponseFuture, service};
 #[cfg(unix)]
 pub(crate) use self::hub::MOST_CONNECTIONS;
 pub use self::hub::{Hub, HubBuilder};

@@ -94,7 +94,7 @@ impl PeerBuilder {
         let shared = Arc::new(shared);
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer { handle, exchange: None }, driver)
+        (Peer::from_handle(handle), driver)
     }
 
     /// Makes the peer and spawns its driver on the current runtime.

@@ -6,6 +6,7 @@
 
 pub(crate) mod buffer_pool;
 mod inbox;
+mod exchange;
 mod largest;
 pub mod memory;
 mod outbox;
@@ -17,6 +18,7 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
+pub(crate) use self::exchange::{Exchange, ExchangeTransport};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
@@ -26,8 +28,6 @@ pub use crate::net::AccessPolicy;
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub use crate::net::HttpClient;
-#[cfg(feature = "http")]
-pub use crate::net::HttpServer;
 /// The cause of an error with an [HTTP status](crate::Error::http_status).
 #[cfg(any(feature = "http", feature = "websocket"))]
 #[doc(hidden)]
@@ -90,11 +90,9 @@ pub enum TransportKind {
     /// Receives whole messages. Sends WebSocket frames, already encoded for this role in
     /// [`Outbox::bytes`].
     WebSocket(duet_rpc_proto::ws::Role),
-    /// One request and then its answer, as on an HTTP server. Nothing else can go to
-    /// the remote: calls, notifications and events fail. The transport hands in a message only after the
-    /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
-    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
-    /// and [`Inbox::note_sender`] tells the identity of its sender.
+    /// One message and then its answer, as in an HTTP request. Nothing else can go to the remote: calls,
+    /// notifications and events fail. The message is answered, or [settled](Outbox::take_settled) without
+    /// an answer.
     Exchange,
 }
 

@@ -218,13 +218,6 @@ impl<C> Session<C> {
         }
     }
 
-    /// Begins the next message of a transport that answers each message by itself, such as HTTP. An
-    /// answer never causes a message there, so errors cannot multiply, and every bad message is
-    /// answered.
-    pub fn begin_exchange(&mut self) {
-        self.fault_limit.handle_good();
-    }
-
     /// Begins a batch: [`handle`](Session::handle) its entries with this key, then
     /// [`end_batch`](Session::end_batch).
     pub fn begin_batch(&mut self) -> BatchKey {

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use super::connection::{EndedExchange, HttpConnection, HttpExchange, ServerInfo};
 use super::verdict::{HttpArrival, HttpFailure, id_of};
-use crate::net::web::{JSON, authorization};
+use crate::net::web::authorization;
 use crate::net::{Place, Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
@@ -66,7 +66,7 @@ impl HttpClient {
         let authorization = authorization(token)?;
         let target = target.as_str();
         let head = format!(
-            "POST {target} HTTP/1.1\r\nHost: {place}\r\nContent-Type: {JSON}\r\nAccept: {JSON}\r\n\
+            "POST {target} HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
              {authorization}Content-Length: "
         );
         let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;

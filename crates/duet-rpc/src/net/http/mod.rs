@@ -1,17 +1,29 @@
 //! HTTP: each message is the body of a POST, and its answer is the response.
 //!
-//! The server sends only answers: it cannot call a client.
+//! | file | contents |
+//! |---|---|
+//! | `service` | the service that other web servers can mount |
+//! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
+//! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
+//! | `respond`, `body` | one request in, one response out |
+//! | `client`, `connection`, `reply`, `verdict` | the client |
 
+mod body;
 mod client;
-mod clock;
 mod connection;
-mod intake;
+#[cfg(feature = "websocket")]
+mod handshake;
 mod reply;
-mod server;
-mod terms;
-#[cfg(test)]
-mod tests;
+mod respond;
+mod rules;
+mod serve;
+mod service;
 mod verdict;
+mod wire;
 
+pub use body::HttpBody;
 pub use client::HttpClient;
-pub use server::HttpServer;
+pub(super) use rules::{Protocols, Rules};
+#[cfg(feature = "websocket")]
+pub(super) use serve::handshake;
+pub use service::{HttpService, ResponseFuture, service};

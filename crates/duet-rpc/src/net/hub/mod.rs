@@ -2,6 +2,7 @@
 
 mod admission;
 mod builder;
+mod served;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -25,15 +26,12 @@ pub use self::builder::HubBuilder;
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
-use crate::error::Logged;
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
-use crate::panic_guard;
-use crate::peer::{Peer, PeerBuilder, Peers};
+use crate::peer::{Peer, Peers};
 use crate::router::Router;
-use crate::transport::TransportKind;
 
 /// Maximum number of refused connections that stay open for a moment, so that their remotes can read the reason.
 /// The hub sends the reason to further connections, too, but closes them immediately.
@@ -44,8 +42,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves many connections with one router, until it is stopped.
 ///
-/// Each connection is a separate [`Peer`]. Handlers keep values of one connection in [`Peer::extension`]; over HTTP
-/// these values belong to one request.
+/// Each connection is a separate [`Peer`], and over HTTP each request is a connection of its own. Handlers keep values
+/// of one connection in [`Peer::extension`].
 ///
 /// ```
 /// use duet_rpc::{Hub, Profile, Router, transport::Listener};
@@ -67,6 +65,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Hub(Arc<HubState>);
 
+#[cfg_attr(feature = "http", derive(Clone))]
 struct HubState {
     profile: Profile,
     router: Router,
@@ -84,6 +83,7 @@ struct HubState {
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
 /// The runtime that serves a connection.
+#[cfg_attr(feature = "http", derive(Clone))]
 enum RuntimeChoice {
     /// The runtime that accepts the connection.
     Here,
@@ -160,7 +160,10 @@ impl Hub {
             });
             return self.refuse(incoming);
         };
-        let work = serve_connection(Arc::clone(&self.0), incoming, permit);
+        self.spawn(serve_connection(self.clone(), incoming, permit));
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let elsewhere: Option<Handle> = match &self.0.runtime {
             RuntimeChoice::Here => None,
             #[cfg(unix)]
@@ -233,39 +236,22 @@ impl Hub {
 }
 
 /// Serves one connection from the first byte to the end.
-async fn serve_connection(hub: Arc<HubState>, incoming: Incoming, _permit: Permit) {
-    let mut stopping = hub.admission.is_stopping.subscribe();
-    // Boxed, so that the memory for opening is freed while the connection is open.
-    let opening = Box::pin(incoming.open(&hub.profile));
-    let (transport, remote) = match until(&mut stopping, opening).await {
-        Some(Ok(opened)) => opened,
-        Some(Err(error)) => {
-            tracing::debug!(%error, "cannot open a connection");
-            return;
-        }
-        None => return,
-    };
-    let router = match transport.kind() {
-        TransportKind::Exchange => hub.one_way.clone(),
-        _ => hub.router.clone(),
-    };
-    let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
-    let registry = &hub.admission.registry;
-    let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
-    driver.share_thread();
-    driver.use_pool(hub.workers.clone());
-    let shared = Arc::clone(peer.shared());
-    shared.span.in_scope(|| tracing::debug!("connection opened"));
-    if let Some(on_connect) = &hub.on_connect
-        && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
-    {
-        // A graceful close: the remote learns of it, and none of its messages is handled.
-        shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
-        peer.begin_close(None);
+async fn serve_connection(hub: Hub, incoming: Incoming, _permit: Permit) {
+    #[cfg(feature = "http")]
+    if incoming.is_http() {
+        // Boxed, as below.
+        return Box::pin(incoming.serve_http(hub)).await;
     }
-    let _registration = registry.enter(peer, || *hub.admission.is_stopping.borrow());
-    let end = (&mut driver).await;
-    shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
+    let mut stopping = hub.0.admission.is_stopping.subscribe();
+    // Boxed, so that the memory for opening is freed while the connection is open.
+    let opening = Box::pin(incoming.open(&hub.0.profile));
+    match until(&mut stopping, opening).await {
+        Some(Ok((transport, remote))) => {
+            hub.connect(transport, remote).await;
+        }
+        Some(Err(error)) => tracing::debug!(%error, "cannot open a connection"),
+        None => {}
+    }
 }
 
 /// Waits for a future; `None` if the hub stops first.

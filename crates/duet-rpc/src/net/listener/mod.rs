@@ -24,7 +24,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
+#[cfg(feature = "http")]
+use std::time::Duration;
 
+#[cfg(feature = "http")]
+use super::web::IDLE;
 use super::address::resolve;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{AccessPolicy, Target};
@@ -67,6 +71,8 @@ pub struct Listener {
     speaks: Speaks,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
+    #[cfg(feature = "http")]
+    idle_timeout: Option<Duration>,
     /// `true` if a close tells clients that this server goes away.
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
@@ -159,6 +165,8 @@ impl Listener {
             speaks,
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::default(),
+            #[cfg(feature = "http")]
+            idle_timeout: Some(IDLE),
             #[cfg(feature = "websocket")]
             going_away: Arc::default(),
         };
@@ -182,6 +190,14 @@ impl Listener {
             Some(ip) => access.bound_to(ip),
             None => access,
         });
+        self
+    }
+
+    /// Sets the idle timeout of HTTP connections; see [`HttpService::idle_timeout`](crate::http::HttpService::idle_timeout).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
+        self.idle_timeout = idle_timeout;
         self
     }
 

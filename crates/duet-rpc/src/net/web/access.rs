@@ -5,8 +5,10 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use http::StatusCode;
+
 use super::head::HttpRequest;
-use super::status::{HttpRefusal, Status};
+use super::status::HttpRefusal;
 use crate::remote::Identity;
 
 /// Decides which requests a WebSocket or HTTP server accepts.
@@ -41,17 +43,17 @@ struct Token {
 }
 
 const HOST: HttpRefusal = HttpRefusal::new(
-    Status::FORBIDDEN,
+    StatusCode::FORBIDDEN,
     "The Host header names another server. Use localhost or an address of this one, or have the \
      name allowed where the server is started.",
 );
 const ORIGIN: HttpRefusal = HttpRefusal::new(
-    Status::FORBIDDEN,
+    StatusCode::FORBIDDEN,
     "Web pages of this origin may not talk to this server, unless the origin is allowed where the \
      server is started.",
 );
 const TOKEN: HttpRefusal = HttpRefusal::new(
-    Status::UNAUTHORIZED,
+    StatusCode::UNAUTHORIZED,
     "A token is needed. Send it in the header Authorization: Bearer TOKEN.",
 )
 .with_header("WWW-Authenticate: Bearer\r\n");

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 
+use http::StatusCode;
 use httparse::ParserConfig;
 
 use super::headers::Headers;
@@ -51,7 +52,7 @@ pub(in crate::net) struct Taken<'a> {
 }
 
 const TOO_LARGE: HttpRefusal = HttpRefusal::new(
-    Status::HEAD_TOO_LARGE,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
     "The headers are too long. Send fewer or shorter ones.",
 );
 const LINE_ENDS: HttpRefusal =
@@ -64,11 +65,6 @@ impl HeadReader {
     /// A reader of a head of up to so many bytes.
     pub(in crate::net) fn new(limit: usize) -> Self {
         HeadReader { limit, begun: Vec::new(), taken: 0, place: HeadPosition::Before }
-    }
-
-    /// Returns `true` if anything of a head has come.
-    pub(in crate::net) fn has_begun(&self) -> bool {
-        self.taken > 0
     }
 
     /// Takes what belongs to the head. Nothing may be given to it after the head was whole, or
@@ -145,27 +141,12 @@ pub(in crate::net) enum Length {
     UntilEnd,
 }
 
-/// What a client wants to hear before it sends the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::net) enum Expect {
-    /// That it may send the body.
-    Continue,
-    /// Something that nobody knows.
-    Unknown,
-}
-
-/// What matters of the head of a request.
+/// What the access policy reads in the head of a request.
 #[derive(Clone, Copy)]
 pub(in crate::net) struct HttpRequest<'a> {
     pub(in crate::net) method: &'a str,
-    /// The path, without what stands behind a question mark.
-    pub(in crate::net) path: &'a str,
     /// The server that a target names which is a whole URL.
     pub(in crate::net) authority: Option<&'a str>,
-    /// `true` if it speaks HTTP/1.1, and not 1.0.
-    pub(in crate::net) is_1_1: bool,
-    /// The length of the body, if one is announced.
-    pub(in crate::net) length: Option<Length>,
     pub(in crate::net) headers: Headers<'a>,
 }
 
@@ -176,52 +157,6 @@ pub(in crate::net) struct Response<'a> {
     pub(in crate::net) is_1_1: bool,
     pub(in crate::net) length: Length,
     pub(in crate::net) headers: Headers<'a>,
-}
-
-const TARGET: HttpRefusal = HttpRefusal::malformed("The target of the request is malformed.");
-const HOST: HttpRefusal = HttpRefusal::malformed("The request has to have one Host header.");
-
-impl<'a> HttpRequest<'a> {
-    /// Reads a whole head.
-    pub(in crate::net) fn read(head: &'a [u8]) -> Result<Self, HttpRefusal> {
-        let mut lines = [const { MaybeUninit::uninit() }; LINES];
-        let mut request = httparse::Request::new(&mut []);
-        let config = ParserConfig::default();
-        let parsed = config.parse_request_with_uninit_headers(&mut request, head, &mut lines);
-        if let Err(error) = parsed {
-            return Err(refusal_of(error, head));
-        }
-        let (Some(method), Some(target), Some(version)) =
-            (request.method, request.path, request.version)
-        else {
-            return Err(NO_HTTP);
-        };
-        let is_1_1 = version == 1;
-        let headers = Headers::read(request.headers)?;
-        if is_1_1 && headers.host.is_none() {
-            return Err(HOST);
-        }
-        let length = headers.length(is_1_1)?;
-        let (authority, path) = split(target).ok_or(TARGET)?;
-        Ok(HttpRequest { method, path, authority, is_1_1, length, headers })
-    }
-
-    /// Returns `true` if the connection may be used again.
-    pub(in crate::net) fn keeps_alive(&self) -> bool {
-        self.headers.keeps_alive(self.is_1_1)
-    }
-
-    /// What the client waits for before it sends the body. One of HTTP/1.0 waits for nothing.
-    pub(in crate::net) fn expect(&self) -> Option<Expect> {
-        let expect = self.headers.expect.filter(|_| self.is_1_1)?;
-        let is_continue = expect.eq_ignore_ascii_case("100-continue");
-        Some(if is_continue { Expect::Continue } else { Expect::Unknown })
-    }
-
-    /// Returns `true` if no body comes.
-    pub(in crate::net) fn has_no_body(&self) -> bool {
-        matches!(self.length, None | Some(Length::Fixed(0)))
-    }
 }
 
 impl<'a> Response<'a> {
@@ -249,34 +184,4 @@ impl<'a> Response<'a> {
     pub(in crate::net) fn keeps_alive(&self) -> bool {
         self.length != Length::UntilEnd && self.headers.keeps_alive(self.is_1_1)
     }
-}
-
-fn refusal_of(error: httparse::Error, head: &[u8]) -> HttpRefusal {
-    let first_line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let version = first_line.split(|&byte| byte == b' ').nth(2).unwrap_or_default();
-    match error {
-        httparse::Error::TooManyHeaders => TOO_LARGE,
-        httparse::Error::Version if version.starts_with(b"HTTP/") => {
-            HttpRefusal::new(Status::VERSION, "This version of HTTP is not served. Use HTTP/1.1.")
-        }
-        httparse::Error::HeaderName | httparse::Error::HeaderValue => HttpRefusal::malformed(
-            "The head is malformed: a header is not of the form Name: value.",
-        ),
-        _ => NO_HTTP,
-    }
-}
-
-/// The server and the path of a target. A target is a path, a whole URL, or `*`.
-fn split(target: &str) -> Option<(Option<&str>, &str)> {
-    let path_of = |text: &'_ str| text.find('?').unwrap_or(text.len());
-    if target.starts_with('/') || target == "*" {
-        return Some((None, target.get(..path_of(target))?));
-    }
-    let (scheme, rest) = target.split_once("://")?;
-    if !scheme.eq_ignore_ascii_case("http") {
-        return None;
-    }
-    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let path = path.get(..path_of(path))?;
-    Some((Some(authority), if path.is_empty() { "/" } else { path }))
 }

@@ -2,8 +2,10 @@
 
 use std::str;
 
+use http::StatusCode;
+
 use super::head::Length;
-use super::status::{HttpRefusal, Status};
+use super::status::HttpRefusal;
 
 /// What the header lines of a head say, each as far as it matters here.
 #[derive(Clone, Copy, Default)]
@@ -36,7 +38,7 @@ const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a he
 const LENGTH: HttpRefusal =
     HttpRefusal::malformed("The head is malformed: it does not give one length for the body.");
 const ENCODING: HttpRefusal = HttpRefusal::new(
-    Status::NOT_IMPLEMENTED,
+    StatusCode::NOT_IMPLEMENTED,
     "This transfer encoding is not served. Use Content-Length or chunked.",
 );
 

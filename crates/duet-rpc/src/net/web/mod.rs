@@ -8,11 +8,11 @@
 
 mod access;
 mod body;
+mod check;
 #[cfg(feature = "websocket")]
 mod handshake;
 mod head;
 mod headers;
-mod response;
 mod status;
 #[cfg(all(test, feature = "http", feature = "websocket"))]
 mod tests;
@@ -24,12 +24,14 @@ use std::time::Duration;
 
 pub use access::AccessPolicy;
 pub(super) use body::{Body, Flaw};
-pub(super) use head::{Expect, HeadReader, HttpRequest, Length, Response};
-pub(super) use response::{CONTINUE, JSON, OutgoingResponse, final_response};
+pub(super) use check::Admitted;
+#[cfg(feature = "websocket")]
+pub(super) use handshake::answer_to;
+pub(super) use head::{HeadReader, Response};
 pub use status::Refused;
 pub(super) use status::{HttpRefusal, Status};
 #[cfg(feature = "websocket")]
-pub(super) use upgrade::{Ask, Upgraded, ask_for_upgrade, upgrade};
+pub(super) use upgrade::{Ask, ask_for_upgrade};
 
 /// How long a connection may send no request, or a part of a head, unless it is said otherwise.
 pub(super) const IDLE: Duration = Duration::from_secs(30);

@@ -1,65 +1,17 @@
-//! WebSocket handshakes on sockets: reads one head, and writes one answer.
+//! WebSocket handshake of a client on a socket.
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::access::AccessPolicy;
 use super::authorization;
 use super::handshake;
-use super::head::{HeadReader, HttpRequest, Response};
-use super::response::final_response;
+use super::head::{HeadReader, Response};
 use super::status::HttpRefusal;
 use crate::net::Socket;
-use crate::remote::Identity;
-
-/// Takes a connection that is to become a WebSocket. A remote that is refused is told why, and the
-/// connection is closed.
-pub(in crate::net) async fn upgrade(
-    mut socket: Socket,
-    access: &AccessPolicy,
-    path: &str,
-    header_bytes: usize,
-    patience: Duration,
-) -> io::Result<Upgraded> {
-    let patience = Some(patience);
-    let judge =
-        |head: &[u8]| HttpRequest::read(head).and_then(|request| admit(&request, access, path));
-    let reading = within(patience, read_head(&mut socket, header_bytes, judge));
-    let (answer, rest) = match reading.await {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            (Err(HttpRefusal::LATE), Vec::new())
-        }
-        outcome => outcome?,
-    };
-    match answer {
-        Ok((answer, identity)) => {
-            within(patience, write_all(&mut socket, &answer)).await?;
-            Ok(Upgraded { socket, rest, identity })
-        }
-        Err(refusal) => {
-            refusal.log();
-            // One that does not listen has only itself to blame.
-            if within(patience, write_all(&mut socket, &final_response(&refusal))).await.is_ok() {
-                poll_fn(|cx| socket.poll_linger(cx)).await;
-            }
-            Err(io::Error::other(format!("a client was refused: {}", refusal.status)))
-        }
-    }
-}
-
-/// A connection that has become a WebSocket.
-pub(in crate::net) struct Upgraded {
-    pub(in crate::net) socket: Socket,
-    /// The bytes that were read behind the head.
-    pub(in crate::net) rest: Vec<u8>,
-    /// The identity that the remote has proved.
-    pub(in crate::net) identity: Option<Arc<Identity>>,
-}
 
 /// Asks a server for a WebSocket. What is asked for with is 16 bytes that nobody can foretell; what
 /// comes back too is what was read behind the head.
@@ -94,20 +46,6 @@ pub(in crate::net) struct Ask<'a> {
     pub(in crate::net) target: &'a str,
     pub(in crate::net) token: Option<&'a str>,
     pub(in crate::net) nonce: [u8; 16],
-}
-
-/// Checks all that can be wrong with a request for a WebSocket, and answers it.
-fn admit(
-    request: &HttpRequest<'_>,
-    access: &AccessPolicy,
-    path: &str,
-) -> Result<(Vec<u8>, Option<Arc<Identity>>), HttpRefusal> {
-    access.check_origin(request)?;
-    let identity = access.check_token(request)?;
-    if request.path != path {
-        return Err(HttpRefusal::NO_SUCH_PATH);
-    }
-    Ok((handshake::accept(request)?, identity))
 }
 
 /// Reads a head, and what `read` makes of it; behind it, what else was read.
