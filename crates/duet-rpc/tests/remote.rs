@@ -147,7 +147,8 @@ fn post(stream: &mut TcpStream, token: &str, body: &str) -> String {
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
             if body.len() == length.map_or(0, |length| length.parse().expect("a number")) {
                 return body.to_owned();
             }

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 pub use self::builder::PeerBuilder;
-pub(crate) use self::peers::{Registration, Registry};
 pub use self::peers::{Broadcast, Peers};
+pub(crate) use self::peers::{Registration, Registry};
 use crate::call::Call;
 use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};

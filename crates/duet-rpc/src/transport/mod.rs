@@ -5,8 +5,8 @@
 //! profile's framing cuts messages out of them. Some carry whole messages, as WebSockets do.
 
 pub(crate) mod buffer_pool;
-mod inbox;
 mod exchange;
+mod inbox;
 mod largest;
 pub mod memory;
 mod outbox;

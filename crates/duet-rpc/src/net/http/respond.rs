@@ -74,7 +74,12 @@ impl Responder {
             true => self.rules.access.cors_origin(&parts),
             false => None,
         };
-        let mut responded = match self.rules.judge(&parts) {
+        let is_http1 = parts.version <= Version::HTTP_11;
+        let judged = match self.rules.check_head(&parts) {
+            Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
+            Err(refusal) => Err((refusal, true)),
+        };
+        let mut responded = match judged {
             Ok(Asked::Answer(admitted)) => self.answer(&mut parts, admitted, body).await.into(),
             Ok(Asked::Preflight) => {
                 let mut response = with_status(StatusCode::NO_CONTENT);
@@ -83,9 +88,9 @@ impl Responder {
             }
             #[cfg(feature = "websocket")]
             Ok(Asked::WebSocket(admitted, accept)) => self.hand_over(parts, admitted, accept),
-            Err(refusal) => {
-                let closes = !self.skip_body(&parts, &refusal, body).await;
-                refuse(&refusal, closes && parts.version <= Version::HTTP_11).into()
+            Err((refusal, closes)) => {
+                let closes = closes || !self.skip_body(&parts, &refusal, body).await;
+                refuse(&refusal, closes && is_http1).into()
             }
         };
         let response = &mut responded.response;

@@ -77,8 +77,15 @@ const NO_LENGTH: HttpRefusal = HttpRefusal::new(
 );
 
 /// Headers that may stand in a head once.
-static SINGLE: [HeaderName; 7] =
-    [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, ORIGIN, AUTHORIZATION, EXPECT, ACCESS_CONTROL_REQUEST_METHOD];
+static SINGLE: [HeaderName; 7] = [
+    HOST,
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
+    ORIGIN,
+    AUTHORIZATION,
+    EXPECT,
+    ACCESS_CONTROL_REQUEST_METHOD,
+];
 
 impl Rules {
     pub(in crate::net) fn new(
@@ -116,9 +123,8 @@ impl Rules {
         self.message_bytes
     }
 
-    /// Says what the request asks for, or why it is refused.
+    /// Says what the request asks for, or why it is refused. Its head was checked before.
     pub(super) fn judge(&self, parts: &Parts) -> Result<Asked, HttpRefusal> {
-        self.check_head(parts)?;
         let admitted = self.access.check(parts, self.is_secure)?;
         if self.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
             return Err(HttpRefusal::NO_SUCH_PATH);
@@ -142,8 +148,8 @@ impl Rules {
         Ok(Asked::Answer(admitted))
     }
 
-    /// Refuses heads that others may read differently.
-    fn check_head(&self, parts: &Parts) -> Result<(), HttpRefusal> {
+    /// Refuses heads that others may read differently. Nobody knows where the next one begins for them.
+    pub(super) fn check_head(&self, parts: &Parts) -> Result<(), HttpRefusal> {
         let headers = &parts.headers;
         // With the colon, the space and the line end.
         let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
@@ -159,7 +165,8 @@ impl Rules {
         if parts.uri.scheme_str().is_some_and(|it| !matches!(it, "http" | "https")) {
             return Err(TARGET);
         }
-        let is_number = |it: &HeaderValue| !it.is_empty() && it.as_bytes().iter().all(u8::is_ascii_digit);
+        let is_number =
+            |it: &HeaderValue| !it.is_empty() && it.as_bytes().iter().all(u8::is_ascii_digit);
         match (headers.get(CONTENT_LENGTH), headers.get(TRANSFER_ENCODING)) {
             (Some(_), Some(_)) => Err(LENGTH),
             (Some(length), None) if !is_number(length) => Err(LENGTH),

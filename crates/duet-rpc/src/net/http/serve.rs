@@ -208,10 +208,7 @@ pub(in crate::net) async fn handshake(
 }
 
 #[cfg(feature = "websocket")]
-async fn open_web_socket(
-    handover: Handover,
-    profile: &Profile,
-) -> io::Result<(WebSocket, Remote)> {
+async fn open_web_socket(handover: Handover, profile: &Profile) -> io::Result<(WebSocket, Remote)> {
     let Handover { upgrade, remote } = handover;
     let (socket, behind) = match upgrade.await.map_err(io::Error::other)?.downcast() {
         // Without hyper's buffers an idle WebSocket costs no more than any other connection.

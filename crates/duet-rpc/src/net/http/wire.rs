@@ -211,7 +211,9 @@ impl AsyncWrite for HttpWire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, bytes.len(), |socket, cx| AsyncWrite::poll_write(socket, cx, bytes))
+        self.poll_write_with(cx, bytes.len(), |socket, cx| {
+            AsyncWrite::poll_write(socket, cx, bytes)
+        })
     }
 
     fn poll_write_vectored(

@@ -11,22 +11,22 @@ use std::time::Duration;
 #[cfg(feature = "http")]
 use duet_rpc_proto::Profile;
 
+use super::Hub;
 use super::admission::Permit;
 #[cfg(feature = "http")]
 use super::{HubState, until};
-use super::Hub;
-use crate::connection::{Driver, Shared};
 #[cfg(feature = "http")]
 use crate::connection::memory::Budget;
+use crate::connection::{Driver, Shared};
 use crate::error::{Disconnect, Error, ErrorKind, Logged};
 #[cfg(feature = "http")]
 use crate::net::HttpService;
 use crate::panic_guard;
 use crate::peer::{Peer, PeerBuilder, Registration};
 use crate::remote::Remote;
-use crate::transport::{Transport, TransportKind};
 #[cfg(feature = "http")]
 use crate::transport::{Exchange, ExchangeTransport};
+use crate::transport::{Transport, TransportKind};
 
 /// A connection of a hub: a future that ends with it.
 #[must_use = "a connection that is not polled is not served"]

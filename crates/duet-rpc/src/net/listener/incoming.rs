@@ -28,7 +28,7 @@ use crate::net::http::{Protocols, Rules};
 #[cfg(feature = "http")]
 use crate::net::web::HttpRefusal;
 #[cfg(feature = "http")]
-use crate::net::{Hub, HttpService, unsupported};
+use crate::net::{HttpService, Hub, unsupported};
 #[cfg(unix)]
 use crate::remote::Identity;
 use crate::remote::Remote;

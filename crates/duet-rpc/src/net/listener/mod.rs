@@ -27,9 +27,9 @@ use std::task::{Context, Poll, ready};
 #[cfg(feature = "http")]
 use std::time::Duration;
 
+use super::address::resolve;
 #[cfg(feature = "http")]
 use super::web::IDLE;
-use super::address::resolve;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{AccessPolicy, Target};
 use super::{Address, AddressError, unsupported};

@@ -122,8 +122,10 @@ impl HttpRefusal {
     );
 
     /// The server stops, and the request was not answered in time.
-    pub(in crate::net) const STOPPING: HttpRefusal =
-        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "The server is stopping. Try again later.");
+    pub(in crate::net) const STOPPING: HttpRefusal = HttpRefusal::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The server is stopping. Try again later.",
+    );
 
     /// Another path than the one that is served.
     pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
