@@ -20,8 +20,6 @@ use std::task::{Context, Poll};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::AccessPolicy;
 /// Made by a [`Connector`].
 #[cfg(feature = "http")]
 #[doc(hidden)]
@@ -34,6 +32,8 @@ pub use crate::net::HttpServer;
 pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError};
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
 /// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]

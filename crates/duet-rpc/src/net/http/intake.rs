@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
+use http::StatusCode;
 
 use super::terms::{Terms, Then};
 use crate::net::web::{
@@ -79,18 +80,20 @@ impl HttpAnswer {
 /// would cost more than a new connection.
 const SHORT: u64 = 8 * 1024;
 
-const METHOD: HttpRefusal =
-    HttpRefusal::new(Status::METHOD_NOT_ALLOWED, "Only POST is served: each body is one message.");
+const METHOD: HttpRefusal = HttpRefusal::new(
+    StatusCode::METHOD_NOT_ALLOWED,
+    "Only POST is served: each body is one message.",
+);
 const EXPECT: HttpRefusal = HttpRefusal::new(
-    Status::EXPECTATION_FAILED,
+    StatusCode::EXPECTATION_FAILED,
     "This expectation is not served. Use Expect: 100-continue, or none.",
 );
 const LENGTH: HttpRefusal = HttpRefusal::new(
-    Status::LENGTH_REQUIRED,
+    StatusCode::LENGTH_REQUIRED,
     "The length of the body is missing. Use Content-Length or chunked.",
 );
 const OVERSIZE: HttpRefusal =
-    HttpRefusal::new(Status::TOO_LARGE, "The body is longer than a message may be.");
+    HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "The body is longer than a message may be.");
 const CHUNKS: HttpRefusal = HttpRefusal::malformed("The chunks of the body are malformed.");
 
 /// What a page is told that asks beforehand what it may send.
@@ -240,9 +243,10 @@ impl Rules {
             return Ok(None);
         }
         if request.method != "POST" {
-            let has_pages = self.access.has_origins();
-            let header = if has_pages { "Allow: POST, OPTIONS\r\n" } else { "Allow: POST\r\n" };
-            return Err(METHOD.with_header(header));
+            return Err(METHOD.with_headers(match self.access.has_origins() {
+                true => &[("allow", "POST, OPTIONS")],
+                false => &[("allow", "POST")],
+            }));
         }
         if request.expect() == Some(Expect::Unknown) {
             return Err(EXPECT);
@@ -276,7 +280,8 @@ impl Rules {
         mut terms: Terms,
         refusal: &HttpRefusal,
     ) -> (ReadStage, Option<RequestStep>) {
-        let stage = self.skip_body(request, &mut terms, refusal.status == Status::TOO_LARGE);
+        let stage =
+            self.skip_body(request, &mut terms, refusal.status == StatusCode::PAYLOAD_TOO_LARGE);
         let bytes = respond(refusal, Some((&terms, request.method == "HEAD")));
         (stage, Some(RequestStep::Answer(HttpAnswer { bytes, then: terms.then })))
     }
@@ -319,7 +324,7 @@ fn respond(refusal: &HttpRefusal, terms: Option<(&Terms, bool)>) -> Vec<u8> {
         Some((terms, _)) => terms.apply_to(&mut reply),
         None => reply.closes = true,
     }
-    if refusal.status != Status::TOO_LARGE {
+    if refusal.status != StatusCode::PAYLOAD_TOO_LARGE {
         return reply.write_refusal(refusal, is_head);
     }
     // This one is told as every transport tells it.

@@ -4,34 +4,40 @@ use std::io;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, StatusCode};
 
 use super::head::{HttpRequest, Response};
-use super::status::{HttpRefusal, Refused, Status};
+use super::status::{HttpRefusal, Refused};
 
 /// Makes a key's answer; every WebSocket has this one.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 const UPGRADE: HttpRefusal = HttpRefusal::new(
-    Status::UPGRADE_REQUIRED,
+    StatusCode::UPGRADE_REQUIRED,
     "WebSockets are served here. Connect with a client of WebSockets.",
 )
-.with_header("Upgrade: websocket\r\n");
-const VERSION: HttpRefusal =
-    HttpRefusal::new(Status::UPGRADE_REQUIRED, "This version of WebSockets is not served. Use 13.")
-        .with_header("Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
+.with_headers(&[("upgrade", "websocket")]);
+const VERSION: HttpRefusal = HttpRefusal::new(
+    StatusCode::UPGRADE_REQUIRED,
+    "This version of WebSockets is not served. Use 13.",
+)
+.with_headers(&[("upgrade", "websocket"), ("sec-websocket-version", "13")]);
 const METHOD: HttpRefusal = HttpRefusal::new(
-    Status::METHOD_NOT_ALLOWED,
+    StatusCode::METHOD_NOT_ALLOWED,
     "WebSockets are served here. Begin them with GET.",
 )
-.with_header("Allow: GET\r\n");
+.with_headers(&[("allow", "GET")]);
 const KEY: HttpRefusal = HttpRefusal::malformed(
     "The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.",
 );
 const BODY: HttpRefusal = HttpRefusal::malformed("A request that begins a WebSocket has no body.");
 
 /// Takes a request that begins a WebSocket: what is sent then, and all behind it is frames. No
-/// protocol and no extension is chosen, whatever the client offers.
-pub(super) fn accept(request: &HttpRequest<'_>) -> Result<Vec<u8>, HttpRefusal> {
+/// extension is chosen, whatever the client offers.
+pub(super) fn accept(
+    request: &HttpRequest<'_>,
+    subprotocol: Option<&HeaderValue>,
+) -> Result<Vec<u8>, HttpRefusal> {
     if request.method != "GET" {
         return Err(METHOD);
     }
@@ -50,7 +56,10 @@ pub(super) fn accept(request: &HttpRequest<'_>) -> Result<Vec<u8>, HttpRefusal> 
     }
     let accept = answer_to(key);
     let head = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n";
-    Ok(format!("{head}Sec-WebSocket-Accept: {accept}\r\n\r\n").into_bytes())
+    let subprotocol = subprotocol.and_then(|it| it.to_str().ok());
+    let subprotocol =
+        subprotocol.map(|it| format!("Sec-WebSocket-Protocol: {it}\r\n")).unwrap_or_default();
+    Ok(format!("{head}Sec-WebSocket-Accept: {accept}\r\n{subprotocol}\r\n").into_bytes())
 }
 
 /// The request of a client, with 16 bytes that nobody can foretell, and further header lines.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 
+use http::StatusCode;
 use httparse::ParserConfig;
 
 use super::headers::Headers;
@@ -51,7 +52,7 @@ pub(in crate::net) struct Taken<'a> {
 }
 
 const TOO_LARGE: HttpRefusal = HttpRefusal::new(
-    Status::HEAD_TOO_LARGE,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
     "The headers are too long. Send fewer or shorter ones.",
 );
 const LINE_ENDS: HttpRefusal =
@@ -160,6 +161,8 @@ pub(in crate::net) struct HttpRequest<'a> {
     pub(in crate::net) method: &'a str,
     /// The path, without what stands behind a question mark.
     pub(in crate::net) path: &'a str,
+    /// The text behind the question mark.
+    pub(in crate::net) query: Option<&'a str>,
     /// The server that a target names which is a whole URL.
     pub(in crate::net) authority: Option<&'a str>,
     /// `true` if it speaks HTTP/1.1, and not 1.0.
@@ -203,7 +206,8 @@ impl<'a> HttpRequest<'a> {
         }
         let length = headers.length(is_1_1)?;
         let (authority, path) = split(target).ok_or(TARGET)?;
-        Ok(HttpRequest { method, path, authority, is_1_1, length, headers })
+        let query = target.split_once('?').map(|(_, query)| query);
+        Ok(HttpRequest { method, path, query, authority, is_1_1, length, headers })
     }
 
     /// Returns `true` if the connection may be used again.
@@ -256,9 +260,10 @@ fn refusal_of(error: httparse::Error, head: &[u8]) -> HttpRefusal {
     let version = first_line.split(|&byte| byte == b' ').nth(2).unwrap_or_default();
     match error {
         httparse::Error::TooManyHeaders => TOO_LARGE,
-        httparse::Error::Version if version.starts_with(b"HTTP/") => {
-            HttpRefusal::new(Status::VERSION, "This version of HTTP is not served. Use HTTP/1.1.")
-        }
+        httparse::Error::Version if version.starts_with(b"HTTP/") => HttpRefusal::new(
+            StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            "This version of HTTP is not served. Use HTTP/1.1.",
+        ),
         httparse::Error::HeaderName | httparse::Error::HeaderValue => HttpRefusal::malformed(
             "The head is malformed: a header is not of the form Name: value.",
         ),

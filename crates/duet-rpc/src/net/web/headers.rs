@@ -2,8 +2,10 @@
 
 use std::str;
 
+use http::StatusCode;
+
 use super::head::Length;
-use super::status::{HttpRefusal, Status};
+use super::status::HttpRefusal;
 
 /// What the header lines of a head say, each as far as it matters here.
 #[derive(Clone, Copy, Default)]
@@ -11,6 +13,7 @@ pub(in crate::net) struct Headers<'a> {
     pub(in crate::net) host: Option<&'a str>,
     pub(in crate::net) origin: Option<&'a str>,
     pub(in crate::net) authorization: Option<&'a str>,
+    pub(in crate::net) cookie: Option<&'a str>,
     pub(in crate::net) expect: Option<&'a str>,
     /// A web page asks beforehand whether it may send a request of this method.
     pub(in crate::net) asks_for_method: Option<&'a str>,
@@ -36,7 +39,7 @@ const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a he
 const LENGTH: HttpRefusal =
     HttpRefusal::malformed("The head is malformed: it does not give one length for the body.");
 const ENCODING: HttpRefusal = HttpRefusal::new(
-    Status::NOT_IMPLEMENTED,
+    StatusCode::NOT_IMPLEMENTED,
     "This transfer encoding is not served. Use Content-Length or chunked.",
 );
 
@@ -51,6 +54,7 @@ impl<'a> Headers<'a> {
                 () if is("Transfer-Encoding") => &mut headers.transfer_encoding,
                 () if is("Origin") => &mut headers.origin,
                 () if is("Authorization") => &mut headers.authorization,
+                () if is("Cookie") => &mut headers.cookie,
                 () if is("Expect") => &mut headers.expect,
                 () if is("Access-Control-Request-Method") => &mut headers.asks_for_method,
                 () if is("Sec-WebSocket-Key") => &mut headers.key,

@@ -6,6 +6,7 @@
 // What only one of the two needs is not marked as such.
 #![cfg_attr(not(all(feature = "http", feature = "websocket")), allow(dead_code, unused_imports))]
 
+#[cfg_attr(not(test), allow(dead_code, reason = "the server on hyper calls `check`"))]
 mod access;
 mod body;
 #[cfg(feature = "websocket")]
@@ -22,7 +23,9 @@ mod upgrade;
 use std::io;
 use std::time::Duration;
 
-pub use access::AccessPolicy;
+#[allow(unused_imports, reason = "the server on hyper uses it")]
+pub(super) use access::Admitted;
+pub use access::{AccessPolicy, OriginPattern, OriginPatternError};
 pub(super) use body::{Body, Flaw};
 pub(super) use head::{Expect, HeadReader, HttpRequest, Length, Response};
 pub(super) use response::{CONTINUE, JSON, OutgoingResponse, final_response};

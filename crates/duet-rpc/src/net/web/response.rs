@@ -20,6 +20,8 @@ pub(in crate::net) struct OutgoingResponse<'a> {
     pub(in crate::net) status: Status,
     /// Header lines of its own, with their line ends.
     pub(in crate::net) header: &'static str,
+    /// Headers of a refusal.
+    pub(in crate::net) headers: &'static [(&'static str, &'static str)],
     /// The content type, if there is a body.
     pub(in crate::net) content_type: Option<&'static str>,
     /// `true` if the connection ends behind it.
@@ -33,17 +35,24 @@ pub(in crate::net) struct OutgoingResponse<'a> {
 impl<'a> OutgoingResponse<'a> {
     /// A response with no body, behind which the connection goes on.
     pub(in crate::net) fn new(status: Status) -> Self {
-        let (header, content_type) = ("", None);
-        OutgoingResponse { status, header, content_type, closes: false, keeps: false, origin: None }
+        OutgoingResponse {
+            status,
+            header: "",
+            headers: &[],
+            content_type: None,
+            closes: false,
+            keeps: false,
+            origin: None,
+        }
     }
 
     /// The response to a request that is not served; its body is the refusal's text.
     pub(in crate::net) fn to_refusal(refusal: &HttpRefusal) -> Self {
         let content_type = Some("text/plain; charset=utf-8");
         OutgoingResponse {
-            header: refusal.header,
+            headers: refusal.headers,
             content_type,
-            ..OutgoingResponse::new(refusal.status)
+            ..OutgoingResponse::new(Status(refusal.status.as_u16()))
         }
     }
 
@@ -70,6 +79,9 @@ impl<'a> OutgoingResponse<'a> {
             add(&["Access-Control-Allow-Origin: ", origin, "\r\nVary: Origin\r\n"]);
         }
         add(&[self.header]);
+        for (name, value) in self.headers {
+            add(&[name, ": ", value, "\r\n"]);
+        }
         if self.closes {
             add(&["Connection: close\r\n"]);
         } else if self.keeps {

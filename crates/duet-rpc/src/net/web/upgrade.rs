@@ -107,7 +107,8 @@ fn admit(
     if request.path != path {
         return Err(HttpRefusal::NO_SUCH_PATH);
     }
-    Ok((handshake::accept(request)?, identity))
+    let subprotocol = access.subprotocol_for(request);
+    Ok((handshake::accept(request, subprotocol.as_ref())?, identity))
 }
 
 /// Reads a head, and what `read` makes of it; behind it, what else was read.
