@@ -33,7 +33,7 @@ pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
 #[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError};
+pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile, TokenFileError};
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
 /// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 #[allow(unused_imports, reason = "the server on hyper uses it")]
 pub(super) use access::Admitted;
-pub use access::{AccessPolicy, OriginPattern, OriginPatternError};
+pub use access::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile, TokenFileError};
 pub(super) use body::{Body, Flaw};
 pub(super) use head::{Expect, HeadReader, HttpRequest, Length, Response};
 pub(super) use response::{CONTINUE, JSON, OutgoingResponse, final_response};

@@ -7,6 +7,7 @@
 //! | `host` | the server that a request names |
 //! | `origin` | origins of web pages, and patterns for them |
 //! | `credentials` | the tokens of a request, and their comparison |
+//! | `token_file` | accepted tokens in a file, which is read again |
 
 mod credentials;
 mod host;
@@ -14,10 +15,12 @@ mod origin;
 mod request;
 #[cfg(all(test, feature = "http", feature = "websocket"))]
 mod tests;
+mod token_file;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderValue};
 use http::request::Parts;
@@ -27,6 +30,7 @@ use self::credentials::{BEARER, Credential, Token};
 use self::host::{Authority, RequestHost};
 pub use self::origin::{OriginPattern, OriginPatternError};
 use self::request::RequestHead;
+pub use self::token_file::{TokenFile, TokenFileError};
 use super::head::HttpRequest;
 use super::status::HttpRefusal;
 use crate::remote::Identity;
@@ -72,6 +76,7 @@ use crate::remote::Identity;
 pub struct AccessPolicy {
     bound: IpAddr,
     tokens: Vec<Token>,
+    token_file: Option<TokenFile>,
     allows_query_token: bool,
     hosts: Vec<String>,
     origins: Vec<OriginPattern>,
@@ -128,6 +133,7 @@ impl AccessPolicy {
         AccessPolicy {
             bound,
             tokens: Vec::new(),
+            token_file: None,
             allows_query_token: false,
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -166,6 +172,13 @@ impl AccessPolicy {
     #[must_use]
     pub fn named_token(mut self, name: impl Into<String>, token: impl Into<String>) -> Self {
         self.tokens.push(Token::named(name, token));
+        self
+    }
+
+    /// Accepts requests with a token of this file too. A second call replaces the file.
+    #[must_use]
+    pub fn token_file(mut self, file: TokenFile) -> Self {
+        self.token_file = Some(file);
         self
     }
 
@@ -303,16 +316,19 @@ impl AccessPolicy {
         head: &RequestHead<'_>,
         page: Page,
     ) -> Result<Option<Arc<Identity>>, HttpRefusal> {
-        if self.tokens.is_empty() {
+        let from_file = self.token_file.as_ref().map(|file| file.tokens(Instant::now()));
+        if self.tokens.is_empty() && from_file.is_none() {
             return Ok(None);
         }
+        let accepted =
+            || self.tokens.iter().chain(from_file.iter().flat_map(|tokens| tokens.iter()));
         let shown = Credential::all(head, page == Page::Own, self.allows_query_token);
-        let mut found = shown.iter().map(|credential| credential.position(self.tokens.iter()));
+        let mut found = shown.iter().map(|credential| credential.position(accepted()));
         let first = found.next().flatten();
         if found.any(|other| other != first) {
             return Err(TOKENS);
         }
-        let token = first.and_then(|position| self.tokens.get(position)).ok_or(TOKEN)?;
+        let token = first.and_then(|position| accepted().nth(position)).ok_or(TOKEN)?;
         Ok(token.identity.clone())
     }
 
@@ -349,6 +365,7 @@ impl fmt::Debug for AccessPolicy {
         f.debug_struct("AccessPolicy")
             .field("bound", &self.bound)
             .field("tokens", &self.tokens.len())
+            .field("token_file", &self.token_file)
             .field("hosts", &self.hosts)
             .field("origins", &self.origins)
             .field("subprotocols", &self.subprotocols)

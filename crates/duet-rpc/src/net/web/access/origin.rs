@@ -234,3 +234,7 @@ impl fmt::Display for OriginPatternError {
 }
 
 impl Error for OriginPatternError {}
+
+#[cfg(test)]
+#[path = "origin_tests.rs"]
+mod tests;
