@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use duet_rpc_proto::message::{ErrorObject, Id, Reason, write_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -153,12 +153,19 @@ impl Hub {
     }
 
     fn admit(&self, incoming: Incoming, log_limit: &LogLimiter) {
+        if let Err(error) = incoming.check_user() {
+            log_limit.log("connections refused", || {
+                tracing::warn!("connection refused: {error}");
+            });
+            let error = ErrorObject::invalid_request_because(Reason::UserNotAllowed);
+            return self.refuse(incoming, &frame(&self.0.profile, &error));
+        }
         let Some(permit) = Permit::take(&self.0.admission, self.0.most) else {
             let limit = self.0.most;
             log_limit.log("connections refused", || {
                 tracing::warn!(limit, "connection refused: too many connections");
             });
-            return self.refuse(incoming);
+            return self.refuse(incoming, &busy(&self.0.profile, limit));
         };
         let work = serve_connection(Arc::clone(&self.0), incoming, permit);
         let elsewhere: Option<Handle> = match &self.0.runtime {
@@ -172,8 +179,8 @@ impl Hub {
         }
     }
 
-    fn refuse(&self, incoming: Incoming) {
-        let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
+    fn refuse(&self, incoming: Incoming, reason: &[u8]) {
+        let refused = incoming.refuse(reason);
         let admission = Arc::clone(&self.0.admission);
         if admission.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
             admission.refusals.fetch_sub(1, Ordering::Relaxed);
@@ -284,14 +291,18 @@ async fn until<T>(
 
 /// The frame with the error for a connection over the limit.
 fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
+    frame(profile, &ErrorObject::server_busy(profile.busy_code, limit as u64))
+}
+
+/// The frame with an error that answers no message.
+fn frame(profile: &Profile, error: &ErrorObject) -> Vec<u8> {
     let framing = match profile.framing {
         FramingChoice::Fixed(framing) => framing,
         FramingChoice::Auto => Framing::Lsp,
     };
-    let error = ErrorObject::server_busy(profile.busy_code, limit as u64);
     let mut frame = Vec::new();
     let Ok(()) = write_frame(framing, &mut frame, |out| {
-        write_error(out, &Id::NULL, &error);
+        write_error(out, &Id::NULL, error);
         Ok::<_, Infallible>(())
     });
     frame
