@@ -86,10 +86,8 @@ impl Identity {
 
     /// The name of the token, if a token proved the identity.
     pub fn token_name(&self) -> Option<&str> {
-        match self {
-            Identity::Token { name } => Some(name),
-            Identity::UnixUser { .. } => None,
-        }
+        let Identity::Token { name } = self else { return None };
+        Some(name)
     }
 
     /// Returns `true` if the remote runs as the user of this process: the operating system proved its user id,
@@ -105,9 +103,7 @@ impl Identity {
 
     /// The user id, if the operating system proved it.
     pub fn uid(&self) -> Option<u32> {
-        match self {
-            Identity::UnixUser { uid, .. } => Some(*uid),
-            Identity::Token { .. } => None,
-        }
+        let Identity::UnixUser { uid, .. } = self else { return None };
+        Some(*uid)
     }
 }

@@ -42,7 +42,9 @@ pub(crate) use self::listener::Reserve;
 pub use self::listener::{Incoming, Listener};
 pub use self::socket::Socket;
 #[cfg(any(feature = "http", feature = "websocket"))]
-pub use self::web::{AccessPolicy, Refused};
+pub use self::web::{
+    AccessPolicy, OriginPattern, OriginPatternError, Refused, TokenFile, TokenFileError,
+};
 #[cfg(feature = "websocket")]
 pub use self::websocket::WebSocket;
 

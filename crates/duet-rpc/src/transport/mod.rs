@@ -22,8 +22,6 @@ pub(crate) use self::exchange::{Exchange, ExchangeTransport};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::AccessPolicy;
 /// Made by a [`Connector`].
 #[cfg(feature = "http")]
 #[doc(hidden)]
@@ -34,6 +32,8 @@ pub use crate::net::HttpClient;
 pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile, TokenFileError};
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
 /// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]

@@ -191,7 +191,7 @@ async fn t3_what_is_refused_is_told_why() {
     let rows: [(String, u16, &str, bool); 26] = [
         ("GARBAGE\r\n\r\n".into(), 400, "", true),
         ("{\"jsonrpc\"".into(), 400, "", true),
-        ("POST /rpc HTTP/1.1\r\nContent-Length: 0\r\n\r\n".into(), 400, "", true),
+        ("POST /rpc HTTP/1.1\r\nContent-Length: 0\r\n\r\n".into(), 400, "", false),
         ("POST /rpc HTTP/3.0\r\nHost: localhost\r\n\r\n".into(), 400, "", true),
         (format!("POST /rpc HTTP/1.1\r\nA: {}", "a".repeat(9000)), 431, "", true),
         (post("1").replace("localhost", "evil.example"), 403, "", false),
@@ -205,7 +205,7 @@ async fn t3_what_is_refused_is_told_why() {
         (without_body("OPTIONS"), 405, "Allow: POST", false),
         (without_body("POST"), 411, "", false),
         (post_with("Expect: tea\r\n", "1"), 417, "", true),
-        (post_with("Host: localhost\r\n", "1"), 400, "", true),
+        (post_with("Host: localhost\r\n", "1"), 400, "", false),
         (with("Transfer-Encoding: gzip"), 400, "", true),
         (with("Transfer-Encoding: gzip, chunked"), 501, "", true),
         (with("Transfer-Encoding: chunked, chunked"), 501, "", true),

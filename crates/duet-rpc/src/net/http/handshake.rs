@@ -15,17 +15,21 @@ pub(super) const NO_UPGRADE: HttpRefusal = HttpRefusal::new(
     StatusCode::UPGRADE_REQUIRED,
     "WebSockets are served here. Connect with a client of WebSockets.",
 )
-.with_header("Connection: Upgrade\r\nUpgrade: websocket\r\n");
+.with_headers(&[("connection", "Upgrade"), ("upgrade", "websocket")]);
 const VERSION: HttpRefusal = HttpRefusal::new(
     StatusCode::UPGRADE_REQUIRED,
     "This version of WebSockets is not served. Use 13.",
 )
-.with_header("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n");
+.with_headers(&[
+    ("connection", "Upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+]);
 const METHOD: HttpRefusal = HttpRefusal::new(
     StatusCode::METHOD_NOT_ALLOWED,
     "WebSockets are served here. Begin them with GET.",
 )
-.with_header("Allow: GET\r\n");
+.with_headers(&[("allow", "GET")]);
 const KEY: HttpRefusal = HttpRefusal::malformed(
     "The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.",
 );

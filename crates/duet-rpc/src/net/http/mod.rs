@@ -18,6 +18,8 @@ mod respond;
 mod rules;
 mod serve;
 mod service;
+#[cfg(all(test, feature = "websocket"))]
+mod tests;
 mod verdict;
 mod wire;
 

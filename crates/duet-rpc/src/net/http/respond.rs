@@ -10,8 +10,7 @@ use bytes::Buf;
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_TYPE, HeaderName, ORIGIN, TRANSFER_ENCODING,
-    VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
@@ -62,32 +61,38 @@ const SHORT: u64 = 8 * 1024;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// What a page is told that asks beforehand what it may send.
-const PREFLIGHT: &str = "Access-Control-Allow-Methods: POST\r\n\
-    Access-Control-Allow-Headers: Authorization, Content-Type, Mcp-Session-Id, Mcp-Protocol-Version\r\n\
-    Access-Control-Allow-Private-Network: true\r\n\
-    Access-Control-Max-Age: 600\r\n";
+const PREFLIGHT: &[(&str, &str)] = &[
+    ("access-control-allow-methods", "POST"),
+    (
+        "access-control-allow-headers",
+        "Authorization, Content-Type, Mcp-Protocol-Version, Mcp-Session-Id",
+    ),
+    ("access-control-allow-private-network", "true"),
+    ("access-control-max-age", "600"),
+];
 
 impl Responder {
     pub(super) async fn respond<B: Body>(&self, request: Request<B>) -> Responded {
         let (mut parts, body) = request.into_parts();
-        let origin = match self.rules.access.has_origins() && parts.headers.contains_key(ORIGIN) {
-            true => self.rules.access.cors_origin(&parts),
-            false => None,
-        };
         let is_http1 = parts.version <= Version::HTTP_11;
         let judged = match self.rules.check_head(&parts) {
             Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
             Err(refusal) => Err((refusal, true)),
         };
+        // A page may read a refusal too.
+        let origin = match &judged {
+            Ok((admitted, _)) => admitted.origin.clone(),
+            Err(_) => self.rules.access.cors_origin(&parts),
+        };
         let mut responded = match judged {
-            Ok(Asked::Answer(admitted)) => self.answer(&mut parts, admitted, body).await.into(),
-            Ok(Asked::Preflight) => {
+            Ok((admitted, Asked::Answer)) => self.answer(&mut parts, admitted, body).await.into(),
+            Ok((_, Asked::Preflight)) => {
                 let mut response = with_status(StatusCode::NO_CONTENT);
-                add_lines(response.headers_mut(), PREFLIGHT);
+                add_headers(response.headers_mut(), PREFLIGHT);
                 response.into()
             }
             #[cfg(feature = "websocket")]
-            Ok(Asked::WebSocket(admitted, accept)) => self.hand_over(parts, admitted, accept),
+            Ok((admitted, Asked::WebSocket(accept))) => self.hand_over(parts, admitted, accept),
             Err((refusal, closes)) => {
                 let closes = closes || !self.skip_body(&parts, &refusal, body).await;
                 refuse(&refusal, closes && is_http1).into()
@@ -271,7 +276,7 @@ pub(super) fn refuse(refusal: &HttpRefusal, closes: bool) -> Response<HttpBody> 
         }
     };
     *response.body_mut() = body;
-    add_lines(response.headers_mut(), refusal.header);
+    add_headers(response.headers_mut(), refusal.headers);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     if closes {
         close(&mut response);
@@ -283,13 +288,8 @@ fn close(response: &mut Response<HttpBody>) {
     response.headers_mut().append(CONNECTION, HeaderValue::from_static("close"));
 }
 
-/// Adds header lines, each with its line end.
-fn add_lines(headers: &mut HeaderMap, lines: &'static str) {
-    for line in lines.lines() {
-        if let Some((name, value)) = line.split_once(": ")
-            && let Ok(name) = HeaderName::try_from(name)
-        {
-            headers.append(name, HeaderValue::from_static(value));
-        }
+fn add_headers(headers: &mut HeaderMap, added: &[(&'static str, &'static str)]) {
+    for &(name, value) in added {
+        headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 }

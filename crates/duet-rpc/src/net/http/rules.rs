@@ -6,10 +6,7 @@
 use std::sync::Arc;
 
 use duet_rpc_proto::Profile;
-use http::header::{
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, ORIGIN,
-    TRANSFER_ENCODING,
-};
+use http::header::{CONTENT_LENGTH, EXPECT, HeaderName, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Version};
 
@@ -40,12 +37,12 @@ pub(in crate::net) enum Protocols {
 /// What a request that is not refused asks for.
 pub(super) enum Asked {
     /// The answer to the message in its body.
-    Answer(Admitted),
+    Answer,
     /// What a web page may send.
     Preflight,
     /// A WebSocket, to be begun with this value of `Sec-WebSocket-Accept`.
     #[cfg(feature = "websocket")]
-    WebSocket(Admitted, HeaderValue),
+    WebSocket(HeaderValue),
 }
 
 const TOO_LARGE: HttpRefusal = HttpRefusal::new(
@@ -61,8 +58,6 @@ const ENCODING: HttpRefusal = HttpRefusal::new(
     StatusCode::NOT_IMPLEMENTED,
     "This transfer encoding is not served. Use Content-Length or chunked.",
 );
-const TARGET: HttpRefusal = HttpRefusal::malformed("The target of the request is malformed.");
-const NO_HOST: HttpRefusal = HttpRefusal::malformed("The request has to have one Host header.");
 const METHOD: HttpRefusal = HttpRefusal::new(
     StatusCode::METHOD_NOT_ALLOWED,
     "Only POST is served: each body is one message.",
@@ -76,16 +71,8 @@ const NO_LENGTH: HttpRefusal = HttpRefusal::new(
     "The length of the body is missing. Use Content-Length or chunked.",
 );
 
-/// Headers that may stand in a head once.
-static SINGLE: [HeaderName; 7] = [
-    HOST,
-    CONTENT_LENGTH,
-    TRANSFER_ENCODING,
-    ORIGIN,
-    AUTHORIZATION,
-    EXPECT,
-    ACCESS_CONTROL_REQUEST_METHOD,
-];
+/// Headers that may stand in a head once. The access policy has others.
+static SINGLE: [HeaderName; 3] = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT];
 
 impl Rules {
     pub(in crate::net) fn new(
@@ -124,7 +111,7 @@ impl Rules {
     }
 
     /// Says what the request asks for, or why it is refused. Its head was checked before.
-    pub(super) fn judge(&self, parts: &Parts) -> Result<Asked, HttpRefusal> {
+    pub(super) fn judge(&self, parts: &Parts) -> Result<(Admitted, Asked), HttpRefusal> {
         let admitted = self.access.check(parts, self.is_secure)?;
         if self.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
             return Err(HttpRefusal::NO_SUCH_PATH);
@@ -134,18 +121,19 @@ impl Rules {
             || (self.protocols == Protocols::Both && super::handshake::is_asked_for(parts))
         {
             let accept = super::handshake::accept(parts)?;
-            return Ok(Asked::WebSocket(admitted, accept));
+            return Ok((admitted, Asked::WebSocket(accept)));
         }
-        if is_preflight(parts) && admitted.origin.is_some() {
-            return Ok(Asked::Preflight);
+        if admitted.is_preflight {
+            return Ok((admitted, Asked::Preflight));
         }
         if parts.method != Method::POST {
-            let has_pages = self.access.has_origins();
-            let header = if has_pages { "Allow: POST, OPTIONS\r\n" } else { "Allow: POST\r\n" };
-            return Err(METHOD.with_header(header));
+            return Err(METHOD.with_headers(match self.access.has_origins() {
+                true => &[("allow", "POST, OPTIONS")],
+                false => &[("allow", "POST")],
+            }));
         }
         self.check_body(parts)?;
-        Ok(Asked::Answer(admitted))
+        Ok((admitted, Asked::Answer))
     }
 
     /// Refuses heads that others may read differently. Nobody knows where the next one begins for them.
@@ -158,12 +146,6 @@ impl Rules {
         }
         if SINGLE.iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
             return Err(TWICE);
-        }
-        if parts.version == Version::HTTP_11 && !headers.contains_key(HOST) {
-            return Err(NO_HOST);
-        }
-        if parts.uri.scheme_str().is_some_and(|it| !matches!(it, "http" | "https")) {
-            return Err(TARGET);
         }
         let is_number =
             |it: &HeaderValue| !it.is_empty() && it.as_bytes().iter().all(u8::is_ascii_digit);
@@ -202,11 +184,6 @@ impl Rules {
         }
         HttpRefusal::malformed("This is no HTTP request, or its head is malformed.")
     }
-}
-
-/// Returns `true` if a web page asks beforehand what it may send.
-pub(in crate::net) fn is_preflight(parts: &Parts) -> bool {
-    parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// What the client waits for before it sends the body. One of HTTP/1.0 waits for nothing.

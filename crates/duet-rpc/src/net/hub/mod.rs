@@ -7,7 +7,8 @@ mod served;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use duet_rpc_proto::message::{ErrorObject, Id, Reason, write_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -31,7 +32,9 @@ use crate::log_limit::LogLimiter;
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
 use crate::peer::{Peer, Peers};
+use crate::remote::Remote;
 use crate::router::Router;
+use crate::transport::Transport;
 
 /// Maximum number of refused connections that stay open for a moment, so that their remotes can read the reason.
 /// The hub sends the reason to further connections, too, but closes them immediately.
@@ -153,14 +156,31 @@ impl Hub {
     }
 
     fn admit(&self, incoming: Incoming, log_limit: &LogLimiter) {
+        if let Err(error) = incoming.check_user() {
+            log_limit.log("connections refused", || {
+                tracing::warn!("connection refused: {error}");
+            });
+            let error = ErrorObject::invalid_request_because(Reason::UserNotAllowed);
+            return self.refuse(incoming, &frame(&self.0.profile, &error));
+        }
         let Some(permit) = Permit::take(&self.0.admission, self.0.most) else {
             let limit = self.0.most;
             log_limit.log("connections refused", || {
                 tracing::warn!(limit, "connection refused: too many connections");
             });
-            return self.refuse(incoming);
+            return self.refuse(incoming, &busy(&self.0.profile, limit));
         };
-        self.spawn(serve_connection(self.clone(), incoming, permit));
+        let hub = self.clone();
+        #[cfg(feature = "http")]
+        if incoming.is_http() {
+            return self.spawn(async move {
+                let _permit = permit;
+                incoming.serve_http(hub).await;
+            });
+        }
+        // Boxed, so that the memory for opening is freed while the connection is open.
+        let opening = Box::pin(async move { incoming.open(&hub.0.profile).await });
+        self.spawn(serve_connection(self.clone(), opening, permit));
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -175,8 +195,8 @@ impl Hub {
         }
     }
 
-    fn refuse(&self, incoming: Incoming) {
-        let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
+    fn refuse(&self, incoming: Incoming, reason: &[u8]) {
+        let refused = incoming.refuse(reason);
         let admission = Arc::clone(&self.0.admission);
         if admission.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
             admission.refusals.fetch_sub(1, Ordering::Relaxed);
@@ -195,7 +215,7 @@ impl Hub {
         listener: &mut Listener,
         reserve: &mut Reserve,
         log_limit: &LogLimiter,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let refuse = |incoming: Incoming| {
             let connections = self.connections();
             log_limit.log("connections refused", || {
@@ -235,16 +255,12 @@ impl Hub {
     }
 }
 
+/// The opening of an accepted connection.
+type Opening = Pin<Box<dyn Future<Output = io::Result<(Box<dyn Transport>, Remote)>> + Send>>;
+
 /// Serves one connection from the first byte to the end.
-async fn serve_connection(hub: Hub, incoming: Incoming, _permit: Permit) {
-    #[cfg(feature = "http")]
-    if incoming.is_http() {
-        // Boxed, as below.
-        return Box::pin(incoming.serve_http(hub)).await;
-    }
+async fn serve_connection(hub: Hub, opening: Opening, _permit: Permit) {
     let mut stopping = hub.0.admission.is_stopping.subscribe();
-    // Boxed, so that the memory for opening is freed while the connection is open.
-    let opening = Box::pin(incoming.open(&hub.0.profile));
     match until(&mut stopping, opening).await {
         Some(Ok((transport, remote))) => {
             hub.connect(transport, remote).await;
@@ -270,14 +286,18 @@ async fn until<T>(
 
 /// The frame with the error for a connection over the limit.
 fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
+    frame(profile, &ErrorObject::server_busy(profile.busy_code, limit as u64))
+}
+
+/// The frame with an error that answers no message.
+fn frame(profile: &Profile, error: &ErrorObject) -> Vec<u8> {
     let framing = match profile.framing {
         FramingChoice::Fixed(framing) => framing,
         FramingChoice::Auto => Framing::Lsp,
     };
-    let error = ErrorObject::server_busy(profile.busy_code, limit as u64);
     let mut frame = Vec::new();
     let Ok(()) = write_frame(framing, &mut frame, |out| {
-        write_error(out, &Id::NULL, &error);
+        write_error(out, &Id::NULL, error);
         Ok::<_, Infallible>(())
     });
     frame

@@ -17,6 +17,7 @@ use duet_rpc_proto::Profile;
 use tokio::net::unix::UCred;
 
 use super::browser_guard::BrowserGuard;
+use super::users::AllowedUsers;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::net::AccessPolicy;
@@ -43,6 +44,7 @@ const SKIPPED: usize = 64 * 1024;
 pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
+    users: AllowedUsers,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
     #[cfg(feature = "http")]
@@ -63,6 +65,7 @@ impl Incoming {
         Incoming {
             accepted,
             speaks: listener.speaks.clone(),
+            users: listener.users.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::clone(&listener.access),
             #[cfg(feature = "http")]
@@ -88,6 +91,15 @@ impl Incoming {
         }
     }
 
+    /// Checks that the remote's user may connect. Only Unix sockets know the user.
+    pub(crate) fn check_user(&self) -> io::Result<()> {
+        match &self.accepted {
+            Accepted::Tcp(..) => Ok(()),
+            #[cfg(unix)]
+            Accepted::Unix(..) => self.users.check(&self.remote()),
+        }
+    }
+
     /// Opens the connection; returns its transport and its remote. For WebSocket this includes the
     /// handshake, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
     /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
@@ -103,6 +115,7 @@ impl Incoming {
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
+        self.check_user()?;
         let remote = self.remote();
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;

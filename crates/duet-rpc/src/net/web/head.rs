@@ -141,15 +141,6 @@ pub(in crate::net) enum Length {
     UntilEnd,
 }
 
-/// What the access policy reads in the head of a request.
-#[derive(Clone, Copy)]
-pub(in crate::net) struct HttpRequest<'a> {
-    pub(in crate::net) method: &'a str,
-    /// The server that a target names which is a whole URL.
-    pub(in crate::net) authority: Option<&'a str>,
-    pub(in crate::net) headers: Headers<'a>,
-}
-
 /// What matters of the head of a response.
 #[derive(Clone, Copy)]
 pub(in crate::net) struct Response<'a> {

@@ -13,6 +13,7 @@ pub(in crate::net) struct Headers<'a> {
     pub(in crate::net) host: Option<&'a str>,
     pub(in crate::net) origin: Option<&'a str>,
     pub(in crate::net) authorization: Option<&'a str>,
+    pub(in crate::net) cookie: Option<&'a str>,
     pub(in crate::net) expect: Option<&'a str>,
     /// A web page asks beforehand whether it may send a request of this method.
     pub(in crate::net) asks_for_method: Option<&'a str>,
@@ -53,6 +54,7 @@ impl<'a> Headers<'a> {
                 () if is("Transfer-Encoding") => &mut headers.transfer_encoding,
                 () if is("Origin") => &mut headers.origin,
                 () if is("Authorization") => &mut headers.authorization,
+                () if is("Cookie") => &mut headers.cookie,
                 () if is("Expect") => &mut headers.expect,
                 () if is("Access-Control-Request-Method") => &mut headers.asks_for_method,
                 () if is("Sec-WebSocket-Key") => &mut headers.key,

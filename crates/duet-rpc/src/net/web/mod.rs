@@ -8,7 +8,6 @@
 
 mod access;
 mod body;
-mod check;
 #[cfg(feature = "websocket")]
 mod handshake;
 mod head;
@@ -22,9 +21,9 @@ mod upgrade;
 use std::io;
 use std::time::Duration;
 
-pub use access::AccessPolicy;
+pub(super) use access::Admitted;
+pub use access::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile, TokenFileError};
 pub(super) use body::{Body, Flaw};
-pub(super) use check::Admitted;
 #[cfg(feature = "websocket")]
 pub(super) use handshake::answer_to;
 pub(super) use head::{HeadReader, Response};

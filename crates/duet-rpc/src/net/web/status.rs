@@ -71,17 +71,20 @@ pub(in crate::net) struct HttpRefusal {
     pub(in crate::net) status: StatusCode,
     /// What is wrong and what to do, for the one who asked and for the log.
     pub(in crate::net) why: &'static str,
-    /// Header lines of its own, each with its line end.
-    pub(in crate::net) header: &'static str,
+    /// Headers of its own: names in lower case, and values.
+    pub(in crate::net) headers: &'static [(&'static str, &'static str)],
 }
 
 impl HttpRefusal {
     pub(in crate::net) const fn new(status: StatusCode, why: &'static str) -> Self {
-        HttpRefusal { status, why, header: "" }
+        HttpRefusal { status, why, headers: &[] }
     }
 
-    pub(in crate::net) const fn with_header(mut self, header: &'static str) -> Self {
-        self.header = header;
+    pub(in crate::net) const fn with_headers(
+        mut self,
+        headers: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.headers = headers;
         self
     }
 
@@ -100,11 +103,13 @@ impl HttpRefusal {
 
     /// The whole response, behind which the connection ends, for one who is refused before a request was read.
     pub(in crate::net) fn to_bytes(self) -> Vec<u8> {
-        let HttpRefusal { status, why, header } = self;
+        let HttpRefusal { status, why, headers } = self;
+        let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let lines: String = lines.collect();
         let length = why.len() + 1;
         format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
-             Content-Length: {length}\r\n{header}Connection: close\r\n\r\n{why}\n"
+             Content-Length: {length}\r\n{lines}Connection: close\r\n\r\n{why}\n"
         )
         .into_bytes()
     }

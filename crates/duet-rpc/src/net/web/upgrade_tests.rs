@@ -3,12 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::super::status::Refused;
-use super::{Ask, ask_for_upgrade, upgrade};
-use crate::net::{AccessPolicy, Socket};
+use super::{Ask, ask_for_upgrade};
+use crate::net::Socket;
 
 const LIMIT: usize = 8 * 1024;
 const SHORT: Duration = Duration::from_millis(50);
@@ -23,64 +22,6 @@ async fn pair() -> (Socket, TcpStream) {
 
 fn ask(token: Option<&str>) -> Ask<'_> {
     Ask { host: "localhost:1", target: "/rpc?a=b", token, nonce: *b"0123456789abcdef" }
-}
-
-/// What a client hears that says this and then closes its end, and what the server makes of it.
-async fn say(bytes: &str, patience: Duration) -> (String, io::Result<Vec<u8>>) {
-    let (server, mut client) = pair().await;
-    let access = AccessPolicy::default().token("s3cret");
-    let serving = tokio::spawn(async move {
-        let outcome = upgrade(server, &access, "/rpc", LIMIT, patience).await;
-        outcome.map(|upgraded| upgraded.rest)
-    });
-    client.write_all(bytes.as_bytes()).await.expect("it is sent");
-    if patience == LONG {
-        client.shutdown().await.expect("it is open");
-    }
-    let mut heard = String::new();
-    client.read_to_string(&mut heard).await.expect("it is read");
-    (heard, serving.await.expect("no panic"))
-}
-
-const GOOD: &str = "GET /rpc?x HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
-    Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-    Sec-WebSocket-Version: 13\r\nAuthorization: Bearer s3cret\r\n\r\n";
-
-#[tokio::test]
-async fn t2_a_connection_becomes_a_websocket_and_nothing_behind_the_head_is_lost() {
-    let (heard, outcome) = say(&format!("{GOOD}frames"), LONG).await;
-    assert!(heard.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{heard}");
-    assert!(heard.ends_with("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"));
-    assert_eq!(outcome.expect("it is taken"), b"frames");
-}
-
-#[tokio::test]
-async fn t3_a_refused_websocket_gets_the_reason() {
-    let long = format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(LIMIT));
-    let rows = [
-        (GOOD.replace("localhost", "evil.example"), 403),
-        (GOOD.replace("Upgrade:", "Origin: http://evil.example\r\nUpgrade:"), 403),
-        (GOOD.replace("s3cret", "wrong"), 401),
-        (GOOD.replace("/rpc", "/"), 404),
-        (GOOD.replace("GET", "POST"), 405),
-        (GOOD.replace("Upgrade: websocket\r\n", ""), 426),
-        (GOOD.replace("Host: localhost\r\n", ""), 400),
-        ("\u{16}\u{3}\u{1}".to_owned(), 400),
-        (long, 431),
-    ];
-    for (request, status) in rows {
-        let (heard, outcome) = say(&request, LONG).await;
-        assert!(heard.starts_with(&format!("HTTP/1.1 {status} ")), "{request:.60}: {heard}");
-        assert!(heard.contains("\r\nConnection: close\r\n"), "{heard}");
-        assert!(!heard.contains("s3cret"));
-        let error = outcome.expect_err("it is refused").to_string();
-        assert!(error.starts_with(&format!("a client was refused: {status} ")), "{error}");
-    }
-    let (heard, outcome) = say("GET / HTT", SHORT).await;
-    assert!(heard.starts_with("HTTP/1.1 408 ") && outcome.is_err(), "{heard}");
-    let (heard, outcome) = say("GET / HTT", LONG).await;
-    assert!(heard.is_empty(), "{heard}");
-    assert_eq!(outcome.expect_err("it has gone").kind(), io::ErrorKind::UnexpectedEof);
 }
 
 /// What a client makes of a server that says this.
@@ -98,22 +39,6 @@ async fn hear(bytes: &str, ends: bool) -> io::Result<Vec<u8>> {
     let outcome = asking.await.expect("no panic");
     drop(server);
     outcome
-}
-
-#[tokio::test]
-async fn t2_both_ends_agree_over_a_socket() {
-    for (token, is_let_in) in [(Some("s3cret"), true), (Some("wrong"), false), (None, false)] {
-        let (server, client) = pair().await;
-        let (access, ask) = (AccessPolicy::default().token("s3cret"), ask(token));
-        let (taken, asked) = tokio::join!(
-            upgrade(server, &access, "/rpc", LIMIT, LONG),
-            ask_for_upgrade(Socket::tcp(client), &ask, LIMIT, Some(LONG))
-        );
-        assert_eq!((taken.is_ok(), asked.is_ok()), (is_let_in, is_let_in));
-        if let Err(error) = asked {
-            assert_eq!(Refused::from_error(&error).map(Refused::status), Some(401));
-        }
-    }
 }
 
 #[tokio::test]
