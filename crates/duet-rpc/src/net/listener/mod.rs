@@ -216,9 +216,11 @@ impl Listener {
     /// ```no_run
     /// use duet_rpc::transport::Listener;
     ///
+    /// # fn main() -> std::io::Result<()> {
     /// let listener = Listener::bind("unix:///run/agent/socket")?.allow_uids([0, 1000])?;
     /// # drop(listener);
-    /// # Ok::<_, std::io::Error>(())
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn allow_uids(mut self, uids: impl IntoIterator<Item = u32>) -> io::Result<Self> {
         self.users = AllowedUsers::new(uids);

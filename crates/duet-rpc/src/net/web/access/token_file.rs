@@ -31,12 +31,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// ```
 /// use duet_rpc::transport::{AccessPolicy, TokenFile};
 ///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let path = std::env::temp_dir().join(format!("duet-rpc-tokens-{}", std::process::id()));
 /// std::fs::write(&path, "# one line for each user\nada:k3qhx7\nbob:p9vw2m\n")?;
 /// let access = AccessPolicy::default().token_file(TokenFile::open(&path)?);
 /// # std::fs::remove_file(&path)?;
 /// # drop(access);
-/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct TokenFile(Arc<Shared>);
