@@ -1,6 +1,5 @@
 //! Inline host: gives a handler that begins its context, and answers if the handler is ready immediately.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use duet_rpc_proto::message::{IdRef, Params};
@@ -10,7 +9,7 @@ use super::Connection;
 use crate::context::{Context, Flag};
 use crate::handler::{Answer, Answered, Host, Message, Slot, Started};
 use crate::peer::{Handle, Peer};
-use crate::remote::Identity;
+use crate::remote::Remote;
 use crate::router::Entry;
 
 pub(super) struct InlineHost<'c, 'm> {
@@ -72,12 +71,8 @@ impl Host for InlineHost<'_, '_> {
         Peer::from_handle(handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared)))))
     }
 
-    fn remote_addr(&self) -> Option<SocketAddr> {
-        self.connection.shared.remote.addr()
-    }
-
-    fn identity(&self) -> Option<&Identity> {
-        self.connection.shared.remote.identity()
+    fn remote(&self) -> &Remote {
+        &self.connection.shared.remote
     }
 
     #[inline]

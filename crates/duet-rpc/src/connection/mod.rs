@@ -138,7 +138,9 @@ impl Connection {
             TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
             // Most clients understand headers, if a message is sent before the framing is detected.
             TransportKind::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
-            TransportKind::Messages | TransportKind::Exchange => Outbox::new(None),
+            TransportKind::Messages | TransportKind::Exchange | TransportKind::ExchangeStream => {
+                Outbox::new(None)
+            }
         };
         let is_open = kind == TransportKind::Bytes && framing.is_none();
         Connection {
@@ -229,11 +231,13 @@ impl Connection {
     /// Tells the transport of an exchange that no answer will follow.
     #[inline]
     fn settle(&mut self) {
-        if self.kind == TransportKind::Exchange
+        if self.kind.is_exchange()
             && (self.receive.is_drained || self.is_closing())
             && self.outbox.is_empty()
             && self.session.is_idle()
+            && !self.outgoing.has_events
             && !self.shared.mailbox.has_commands()
+            && !self.shared.mailbox.has_queued()
         {
             self.outbox.set_settled();
             self.is_flushed = false;

@@ -22,7 +22,7 @@ use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnsw
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
 use crate::panic_guard;
-use crate::remote::Identity;
+use crate::remote::{Identity, Remote};
 use crate::transport::Transport;
 
 /// One end of a connection: it serves methods and calls the methods of the remote, at the same time.
@@ -185,7 +185,7 @@ impl Peer {
     /// over TCP, WebSocket or HTTP have one, and so do peers with a [`PeerBuilder::remote`]. Behind a proxy it is
     /// the address of the proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
-        self.shared().remote.addr()
+        self.remote().addr()
     }
 
     /// The authenticated identity of the remote: the name of its token over WebSocket and HTTP, or its user over
@@ -202,7 +202,12 @@ impl Peer {
     /// });
     /// ```
     pub fn identity(&self) -> Option<&Identity> {
-        self.shared().remote.identity()
+        self.remote().identity()
+    }
+
+    /// The remote: its address, its identity, and over HTTP and WebSocket its headers.
+    pub fn remote(&self) -> &Remote {
+        &self.shared().remote
     }
 
     /// Closes the connection gracefully: running handlers finish, and queued messages and events are sent, all

@@ -17,6 +17,7 @@ use crate::sync::lock;
 pub(crate) struct ExchangeTransport {
     message: Option<Vec<u8>>,
     sent: SharedOutput,
+    kind: TransportKind,
 }
 
 /// What a connection has sent, for the one who polls it.
@@ -32,7 +33,15 @@ pub(crate) struct ExchangeOutput {
 impl ExchangeTransport {
     /// A transport for this message: one JSON text.
     pub(crate) fn new(message: Vec<u8>) -> Self {
-        ExchangeTransport { message: Some(message), sent: SharedOutput::default() }
+        let (sent, kind) = (SharedOutput::default(), TransportKind::Exchange);
+        ExchangeTransport { message: Some(message), sent, kind }
+    }
+
+    /// Carries notifications before the answer, too.
+    #[cfg(feature = "http")]
+    pub(crate) fn streaming(mut self) -> Self {
+        self.kind = TransportKind::ExchangeStream;
+        self
     }
 
     /// The messages that are sent, for [`Exchange::new`].
@@ -43,7 +52,7 @@ impl ExchangeTransport {
 
 impl Transport for ExchangeTransport {
     fn kind(&self) -> TransportKind {
-        TransportKind::Exchange
+        self.kind
     }
 
     fn poll_receive(

@@ -94,6 +94,16 @@ pub enum TransportKind {
     /// notifications and events fail. The message is answered, or [settled](Outbox::take_settled) without
     /// an answer.
     Exchange,
+    /// One message, and then notifications, events and its answer, as in an HTTP request whose client takes a stream of
+    /// events. Calls fail.
+    ExchangeStream,
+}
+
+impl TransportKind {
+    /// Returns `true` if it carries one message and what is sent back for it.
+    pub(crate) fn is_exchange(self) -> bool {
+        matches!(self, TransportKind::Exchange | TransportKind::ExchangeStream)
+    }
 }
 
 /// The outcome of receiving.

@@ -1,4 +1,4 @@
-//! Response body.
+//! Response body: whole, or a stream of events.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -9,38 +9,57 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::events::EventBody;
 use super::wire::Progress;
 use crate::connection::memory::Budget;
+use crate::net::hub::Permit;
 
 /// The body of a response of an [`HttpService`](super::HttpService).
 pub struct HttpBody {
     content: Content,
     /// Told when hyper has all of the body.
     progress: Option<Arc<Progress>>,
+    /// The place of the request among the connections.
+    permit: Option<Permit>,
 }
 
 enum Content {
     Empty,
     Whole(Bytes),
+    Events(Box<EventBody>),
 }
 
 impl HttpBody {
     pub(super) fn empty() -> Self {
-        HttpBody { content: Content::Empty, progress: None }
+        HttpBody::new(Content::Empty)
     }
 
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
-        HttpBody { content: Content::Whole(bytes.into()), progress: None }
+        HttpBody::new(Content::Whole(bytes.into()))
+    }
+
+    /// Events, as they come.
+    pub(super) fn events(events: EventBody) -> Self {
+        HttpBody::new(Content::Events(Box::new(events)))
+    }
+
+    fn new(content: Content) -> Self {
+        HttpBody { content, progress: None, permit: None }
     }
 
     /// A message, which counts among the bytes that wait to be sent until it has left.
     pub(super) fn message(message: Vec<u8>, budget: &Arc<Budget>) -> Self {
-        HttpBody::whole(Bytes::from_owner(CountedMessage::new(message, budget)))
+        HttpBody::whole(counted(message, budget))
     }
 
     pub(super) fn tell(mut self, progress: Arc<Progress>) -> Self {
         self.progress = Some(progress);
         self
+    }
+
+    /// Keeps the place of the request until the body is sent.
+    pub(super) fn hold(&mut self, permit: Permit) {
+        self.permit = Some(permit);
     }
 }
 
@@ -50,11 +69,14 @@ impl Body for HttpBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Content::Events(events) = &mut self.content {
+            return events.poll_next(cx).map(|event| event.map(|event| Ok(Frame::data(event))));
+        }
         match std::mem::replace(&mut self.content, Content::Empty) {
-            Content::Empty => Poll::Ready(None),
             Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            _ => Poll::Ready(None),
         }
     }
 
@@ -62,6 +84,7 @@ impl Body for HttpBody {
         match &self.content {
             Content::Empty => true,
             Content::Whole(bytes) => bytes.is_empty(),
+            Content::Events(_) => false,
         }
     }
 
@@ -69,6 +92,7 @@ impl Body for HttpBody {
         match &self.content {
             Content::Empty => SizeHint::with_exact(0),
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Events(_) => SizeHint::default(),
         }
     }
 }
@@ -88,17 +112,16 @@ impl fmt::Debug for HttpBody {
     }
 }
 
+/// These bytes, which count among those that wait to be sent until they are dropped.
+pub(super) fn counted(bytes: Vec<u8>, budget: &Arc<Budget>) -> Bytes {
+    budget.add(bytes.len());
+    Bytes::from_owner(CountedMessage { message: bytes, budget: Arc::clone(budget) })
+}
+
 /// A message that counts in a budget while it is held.
 struct CountedMessage {
     message: Vec<u8>,
     budget: Arc<Budget>,
-}
-
-impl CountedMessage {
-    fn new(message: Vec<u8>, budget: &Arc<Budget>) -> Self {
-        budget.add(message.len());
-        CountedMessage { message, budget: Arc::clone(budget) }
-    }
 }
 
 impl AsRef<[u8]> for CountedMessage {

@@ -5,12 +5,13 @@
 //! | `service` | the service that other web servers can mount |
 //! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
 //! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
-//! | `respond`, `body` | one request in, one response out |
+//! | `respond`, `body`, `events` | one request in, one response out, whole or as a stream of events |
 //! | `client`, `connection`, `reply`, `verdict` | the client |
 
 mod body;
 mod client;
 mod connection;
+mod events;
 #[cfg(feature = "websocket")]
 mod handshake;
 mod reply;

@@ -18,6 +18,7 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
+use super::events::{EVENT_STREAM, EventBody, is_answer, takes_events};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
 use super::rules::{Asked, Rules, content_length, expectation};
@@ -25,7 +26,7 @@ use super::wire::Progress;
 use crate::error::CloseReason;
 use crate::net::Hub;
 use crate::net::web::{Admitted, HttpRefusal};
-use crate::remote::Remote;
+use crate::remote::{Identity, Remote};
 
 /// Makes the responses to the requests of one client.
 #[derive(Clone)]
@@ -70,6 +71,10 @@ const PREFLIGHT: &[(&str, &str)] = &[
     ("access-control-allow-private-network", "true"),
     ("access-control-max-age", "600"),
 ];
+
+/// The headers of a stream of events. A proxy must not hold events back.
+const EVENTS: &[(&str, &str)] =
+    &[("content-type", EVENT_STREAM), ("cache-control", "no-cache"), ("x-accel-buffering", "no")];
 
 impl Responder {
     pub(super) async fn respond<B: Body>(&self, request: Request<B>) -> Responded {
@@ -126,12 +131,18 @@ impl Responder {
             progress.serve();
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
-        let mut remote = self.remote.clone();
-        if let Some(identity) = admitted.identity {
-            remote = remote.with_identity(identity);
-        }
-        let mut exchange = hub.exchange(message, remote);
-        let answer = poll_fn(|cx| exchange.poll_next(cx)).await;
+        let takes_events = takes_events(parts);
+        let remote = self.remote_of(parts, admitted.identity);
+        let mut exchange = hub.exchange(message, remote, takes_events);
+        let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
+            Some(first) if takes_events && !is_answer(&first) => {
+                let events = EventBody::new(exchange, first, Arc::clone(hub.budget()));
+                let mut response = Response::new(HttpBody::events(events));
+                add_headers(response.headers_mut(), EVENTS);
+                return response;
+            }
+            answer => answer,
+        };
         // A notification in the same batch may still be handled.
         while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
         let mut response = match answer {
@@ -164,11 +175,17 @@ impl Responder {
         if let Some(subprotocol) = admitted.subprotocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, subprotocol);
         }
-        let mut remote = self.remote.clone();
-        if let Some(identity) = admitted.identity {
-            remote = remote.with_identity(identity);
-        }
+        let remote = self.remote_of(&mut parts, admitted.identity);
         Responded { response, handover: Some(Handover { upgrade, remote }) }
+    }
+
+    /// The sender of a request, with its headers.
+    fn remote_of(&self, parts: &mut Parts, identity: Option<Arc<Identity>>) -> Remote {
+        let remote = self.remote.clone().with_headers(std::mem::take(&mut parts.headers));
+        match identity {
+            Some(identity) => remote.with_identity(identity),
+            None => remote,
+        }
     }
 
     /// Reads a body of up to so many bytes.

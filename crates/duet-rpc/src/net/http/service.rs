@@ -136,7 +136,7 @@ where
             return Box::pin(async { Ok(refuse(&HttpRefusal::BUSY, false)) });
         };
         Box::pin(async move {
-            let responded = responder.respond(request).await;
+            let mut responded = responder.respond(request).await;
             #[cfg(feature = "websocket")]
             if let (Some(handover), Some(hub)) = (responded.handover, responder.hub) {
                 tokio::spawn(async move {
@@ -145,7 +145,7 @@ where
                 });
                 return Ok(responded.response);
             }
-            drop(permit);
+            responded.response.body_mut().hold(permit);
             Ok(responded.response)
         })
     }

@@ -21,10 +21,13 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use self::admission::{Admission, Permit};
+use self::admission::Admission;
+pub(in crate::net) use self::admission::Permit;
 pub use self::builder::HubBuilder;
 #[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
+#[cfg(feature = "http")]
+pub(in crate::net) use self::served::HubExchange;
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::log_limit::LogLimiter;

@@ -24,9 +24,9 @@ use crate::net::HttpService;
 use crate::panic_guard;
 use crate::peer::{Peer, PeerBuilder, Registration};
 use crate::remote::Remote;
+use crate::transport::Transport;
 #[cfg(feature = "http")]
 use crate::transport::{Exchange, ExchangeTransport};
-use crate::transport::{Transport, TransportKind};
 
 /// A connection of a hub: a future that ends with it.
 #[must_use = "a connection that is not polled is not served"]
@@ -36,6 +36,10 @@ pub(in crate::net) struct Served {
     driver: Driver,
     shared: Arc<Shared>,
 }
+
+/// The connection of one request.
+#[cfg(feature = "http")]
+pub(in crate::net) type HubExchange = Exchange<Served>;
 
 impl Hub {
     /// Serves a connection that was accepted elsewhere, such as one of another kind of listener, as the hub serves its
@@ -84,9 +88,9 @@ impl Hub {
 
     fn serve_peer(&self, transport: Box<dyn Transport>, remote: Remote) -> (Peer, Served) {
         let hub = &self.0;
-        let router = match transport.kind() {
-            TransportKind::Exchange => hub.one_way.clone(),
-            _ => hub.router.clone(),
+        let router = match transport.kind().is_exchange() {
+            true => hub.one_way.clone(),
+            false => hub.router.clone(),
         };
         let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
         let registry = &hub.admission.registry;
@@ -115,9 +119,15 @@ impl Hub {
         HttpService::new(self.clone())
     }
 
-    /// The connection of one request.
-    pub(in crate::net) fn exchange(&self, message: Vec<u8>, remote: Remote) -> Exchange<Served> {
+    /// The connection of one request, whose client may take a stream of events.
+    pub(in crate::net) fn exchange(
+        &self,
+        message: Vec<u8>,
+        remote: Remote,
+        takes_events: bool,
+    ) -> HubExchange {
         let transport = ExchangeTransport::new(message);
+        let transport = if takes_events { transport.streaming() } else { transport };
         let sent = transport.sent();
         Exchange::new(self.connect(Box::new(transport), remote), sent)
     }
