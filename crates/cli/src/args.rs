@@ -9,7 +9,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use duet_rpc::transport::Address;
+use duet_rpc::transport::{Address, OriginPattern, OriginPatternError};
+use nix::unistd::User;
 
 use crate::logging::Level;
 
@@ -163,9 +164,18 @@ pub(crate) struct ListenArgs {
     /// Maximum number of connections; further ones are refused [default: 16384]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_connections: Option<u32>,
-    /// File with the bearer token that ws and http clients must send
+    /// File with the tokens that ws and http clients must send, one of them
+    ///
+    /// Each line is `name:token` or a token; `#` begins a comment. The daemon reads the file again when it
+    /// changes. Clients send a token as `Authorization: Bearer TOKEN`, or as the WebSocket subprotocol
+    /// `bearer.TOKEN`.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Accept a token in the query of a URL too: `?token=TOKEN`
+    ///
+    /// For clients that can set neither headers nor subprotocols. Proxies and browsers log whole URLs.
+    #[arg(long, requires = "token_file")]
+    pub(crate) allow_query_token: bool,
     /// Allow addresses that other machines can reach
     #[arg(long)]
     pub(crate) allow_remote: bool,
@@ -173,8 +183,20 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_name = "NAME", value_parser = host)]
     pub(crate) allow_host: Vec<String>,
     /// Origin of web pages that may use ws and http; can be given several times
+    ///
+    /// Such as https://editor.example, http://localhost:3000, null or file://. A `*` stands for the begin
+    /// of a host, a whole host or a port: https://*.example.com, vscode-webview://*, http://localhost:*.
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
-    pub(crate) allow_origin: Vec<String>,
+    pub(crate) allow_origin: Vec<OriginPattern>,
+    /// Subprotocol to agree on with ws clients that offer it; can be given several times [default: mcp]
+    #[arg(long, value_name = "NAME", value_parser = subprotocol)]
+    pub(crate) subprotocol: Vec<String>,
+    /// User who may connect to Unix sockets; can be given several times [default: your own]
+    ///
+    /// A name or a user id. With this option, only the named users may connect, and the mode of the
+    /// sockets lets them.
+    #[arg(long, value_name = "USER", value_parser = user)]
+    pub(crate) allow_uid: Vec<u32>,
     /// Let every client read the log with `events.subscribe` and change its level
     ///
     /// The log names the methods and ids of every connection, including connections that need a token.
@@ -203,13 +225,28 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// Parses an origin as browsers send it.
-fn origin(text: &str) -> Result<String, String> {
-    let is_plain = |host: &str| {
-        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
-    };
-    match text.trim_end_matches('/').split_once("://") {
-        Some((scheme, host)) if !scheme.is_empty() && is_plain(host) => Ok(text.to_owned()),
-        _ => Err("expected an origin, such as https://editor.example".to_owned()),
+fn origin(text: &str) -> Result<OriginPattern, String> {
+    text.parse().map_err(|error: OriginPatternError| error.to_string())
+}
+
+/// Parses a WebSocket subprotocol. A name that begins like a token is never agreed on.
+fn subprotocol(text: &str) -> Result<String, String> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_token) && !text.starts_with("bearer.") {
+        true => Ok(text.to_owned()),
+        false => Err("expected one word, such as mcp".to_owned()),
+    }
+}
+
+/// Parses a user id, or looks up the id of a user.
+fn user(text: &str) -> Result<u32, String> {
+    if let Ok(uid) = text.parse() {
+        return Ok(uid);
+    }
+    match User::from_name(text) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        Ok(None) => Err("no user has this name".to_owned()),
+        Err(error) => Err(format!("cannot look up the user: {}", error.desc())),
     }
 }
 

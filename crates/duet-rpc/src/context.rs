@@ -73,6 +73,12 @@ impl Context {
         self.peer.identity()
     }
 
+    /// The headers of the HTTP request; see [`Remote::headers`](crate::Remote::headers).
+    #[cfg(feature = "http")]
+    pub fn headers(&self) -> Option<&http::HeaderMap> {
+        self.peer.remote().headers()
+    }
+
     /// The id of the request; `None` for a notification.
     pub fn id(&self) -> Option<&Id> {
         self.id.as_ref()

@@ -173,6 +173,8 @@ mod context;
 pub mod error;
 mod extensions;
 mod handler;
+#[cfg(feature = "http")]
+pub mod http;
 mod log_limit;
 mod net;
 #[doc(hidden)]

@@ -1,7 +1,11 @@
 //! Remote: address and identity of the other end of a connection.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+#[cfg(feature = "http")]
+use http::HeaderMap;
 
 /// The other end of a connection: its address, and its identity if it was authenticated.
 ///
@@ -17,11 +21,13 @@ use std::sync::Arc;
 /// assert_eq!(remote.addr(), Some(address));
 /// assert_eq!(remote.identity().and_then(Identity::token_name), Some("ci"));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Remote {
     addr: Option<SocketAddr>,
     /// Shared, because over HTTP each request carries it.
     identity: Option<Arc<Identity>>,
+    #[cfg(feature = "http")]
+    headers: Option<Arc<HeaderMap>>,
 }
 
 impl Remote {
@@ -44,16 +50,59 @@ impl Remote {
         self
     }
 
+    /// Sets the headers of the HTTP request, or of the request that began the WebSocket.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn with_headers(mut self, headers: impl Into<Arc<HeaderMap>>) -> Self {
+        self.headers = Some(headers.into());
+        self
+    }
+
     /// The address from which the remote connected over TCP, WebSocket or HTTP. Behind a proxy it is the
     /// address of the proxy.
     pub fn addr(&self) -> Option<SocketAddr> {
         self.addr
     }
 
-    /// The authenticated identity of the remote; `None` if the server did not ask for one. Over HTTP each
-    /// request has its own identity, and the connection has none.
+    /// The authenticated identity of the remote; `None` if the server did not ask for one.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
+    }
+
+    /// The headers of the HTTP request, or of the request that began the WebSocket; `None` on other transports. Only
+    /// what the access policy has checked is proved: a client can send any header.
+    #[cfg(feature = "http")]
+    pub fn headers(&self) -> Option<&HeaderMap> {
+        self.headers.as_deref()
+    }
+
+    /// Returns `true` if another request comes from the same client: it shows the same identity and the same session of
+    /// MCP, or comes from the same address if it shows neither.
+    pub(crate) fn is_same_client(&self, other: &Remote) -> bool {
+        let ip = |it: &Remote| it.addr.map(|addr| addr.ip());
+        let is_named = self.identity.is_some() || self.session().is_some();
+        self.identity == other.identity
+            && self.session() == other.session()
+            && (is_named || ip(self) == ip(other))
+    }
+
+    /// The session that the client names, if it speaks MCP over HTTP.
+    #[cfg(feature = "http")]
+    fn session(&self) -> Option<&[u8]> {
+        self.headers()?.get("mcp-session-id").map(http::HeaderValue::as_bytes)
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn session(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl fmt::Debug for Remote {
+    /// Shows no header: some are secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Remote");
+        shown.field("addr", &self.addr).field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
@@ -86,10 +135,8 @@ impl Identity {
 
     /// The name of the token, if a token proved the identity.
     pub fn token_name(&self) -> Option<&str> {
-        match self {
-            Identity::Token { name } => Some(name),
-            Identity::UnixUser { .. } => None,
-        }
+        let Identity::Token { name } = self else { return None };
+        Some(name)
     }
 
     /// Returns `true` if the remote runs as the user of this process: the operating system proved its user id,
@@ -105,9 +152,7 @@ impl Identity {
 
     /// The user id, if the operating system proved it.
     pub fn uid(&self) -> Option<u32> {
-        match self {
-            Identity::UnixUser { uid, .. } => Some(*uid),
-            Identity::Token { .. } => None,
-        }
+        let Identity::UnixUser { uid, .. } = self else { return None };
+        Some(*uid)
     }
 }

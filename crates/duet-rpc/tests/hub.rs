@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::transport::{Address, Connector, Listener};
-use duet_rpc::{CloseReason, Context, ErrorKind, Failure, Hub, Peer, Peers, Profile, Router};
+use duet_rpc::{
+    CloseReason, Context, Error, ErrorKind, Failure, Hub, Peer, Peers, Profile, Router,
+};
 
 /// The time after which a test counts as hanging. No test depends on it otherwise.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -278,14 +280,17 @@ async fn p8_a_connection_is_listed_when_its_on_connect_has_returned() {
 #[cfg(feature = "http")]
 #[tokio::test]
 async fn p9_a_broadcast_leaves_out_connections_that_carry_answers_alone() {
-    let router = Router::new().method("ping", async || Ok::<_, Failure>("pong"));
+    let router = Router::new().method("tell", |cx: Context| -> Result<_, Error> {
+        let broadcast = cx.peers().broadcast("news", ())?;
+        Ok((cx.peers().len(), broadcast.sent, broadcast.skipped))
+    });
     let hub = Hub::builder().profile(Profile::agent()).router(router).build();
     let listener = Listener::bind("http://127.0.0.1:0/").expect("a port");
     let address = listener.address().clone();
     tokio::spawn(hub.clone().serve(listener));
     let client = connect(&address, Router::new()).await;
-    client.call::<String>("ping", ()).await.expect("it is served");
-    assert_eq!(hub.peers().len(), 1);
-    assert_eq!(hub.peers().broadcast("news", ()).expect("it is JSON"), Default::default());
+    let told: (usize, usize, usize) = client.call("tell", ()).await.expect("it is served");
+    assert_eq!(told, (1, 0, 0), "a request is a connection while it is served");
+    assert!(hub.peers().is_empty());
     hub.stop().await;
 }

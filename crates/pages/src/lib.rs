@@ -12,6 +12,8 @@ struct Calling;
 struct Cancelling;
 #[doc = include_str!("../../../docs/framings.md")]
 struct Framings;
+#[doc = include_str!("../../../docs/identity.md")]
+struct WhoIsCalling;
 #[doc = include_str!("../../../docs/life-cycle.md")]
 struct LifeCycle;
 #[doc = include_str!("../../../docs/limits.md")]

@@ -76,6 +76,7 @@ fn m12_and_section_3_errors_are_written_as_specified() {
         (Reason::BatchNotSupported, "batch-not-supported"),
         (Reason::DuplicateId, "duplicate-id"),
         (Reason::ShuttingDown, "shutting-down"),
+        (Reason::UserNotAllowed, "user-not-allowed"),
     ] {
         let error = error_json(&ErrorObject::invalid_request_because(reason));
         assert_eq!((&error["code"], &error["data"]), (&json!(-32600), &json!({"reason": name})));

@@ -9,12 +9,14 @@
 //!   runs, contains each of its lines. `<!-- needs: PROGRAM -->` names a program that may be missing.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts`
 //!   in `clients/node/README.md` is checked by the tests of `clients/node`.
+//! - `html` is a page that `html.rs` opens in a browser.
 //! - `wire` is a conversation with a server, byte by byte.
 //! - `text` is for pictures and bytes.
 #![cfg(unix)]
 
 mod console;
 mod elisp;
+mod html;
 mod pages;
 #[path = "../support/mod.rs"]
 mod support;
@@ -53,6 +55,7 @@ fn every_block_has_a_language_that_is_checked() {
                 "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
                 "js" => block.info == "js" && is_on_another_library(block),
+                "html" => block.info == "html" && is_opened_in_a_browser(block),
                 "console" | "json" | "ini" | "elisp" | "wire" => block.info == block.language(),
                 "ts" => block.info == "ts" && page.path == "clients/node/README.md",
                 "text" => block.info == "text" && !looks_like_code(&block.text),
@@ -69,6 +72,10 @@ fn every_block_has_a_language_that_is_checked() {
 /// Returns true if the block is compiled or run where that library is installed.
 fn is_on_another_library(block: &Block) -> bool {
     block.comment("file").is_some_and(|path| path.starts_with("bench/peers/"))
+}
+
+fn is_opened_in_a_browser(block: &Block) -> bool {
+    block.comment("file") == Some("crates/cli/tests/docs/page.html")
 }
 
 fn looks_like_code(text: &str) -> bool {
@@ -107,7 +114,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 
 #[test]
 fn blocks_with_a_file_comment_equal_that_file() {
-    check(&["rust", "json", "elisp", "ts", "js"], |_, block| {
+    check(&["rust", "json", "elisp", "ts", "js", "html"], |_, block| {
         let Some(path) = block.comment("file") else { return Ok(()) };
         let file =
             fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;

@@ -26,7 +26,8 @@ impl Response {
     /// Reads a response, or returns `None` if the connection was closed before its first byte.
     pub(crate) fn read(input: &mut impl BufRead) -> Option<Self> {
         let first = line(input)?;
-        let status = first.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("{first:?}"));
+        let status = first.strip_prefix("HTTP/1.1 ").or_else(|| first.strip_prefix("HTTP/1.0 "));
+        let status = status.unwrap_or_else(|| panic!("{first:?}"));
         let (status, reason) = status.split_once(' ').expect("a space stands behind the status");
         assert!(!reason.is_empty(), "people read the reason: {first:?}");
         let mut response = Response {

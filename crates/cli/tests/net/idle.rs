@@ -119,8 +119,10 @@ fn check(way: Way, address: &str) {
     let asked = growth(&server, before);
     let each = (silent / count, asked / count);
     eprintln!("{count} over {}: {silent} bytes, after a call {asked}, each {each:?}", url.scheme);
-    assert!(silent < 64 * MIB, "{} idle connections cost {silent} bytes", url.scheme);
-    assert!(asked < 64 * MIB, "{} idle connections cost {asked} bytes after a call", url.scheme);
+    // hyper keeps a read buffer for each connection.
+    let most = if url.scheme == "http" { 192 * MIB } else { 64 * MIB };
+    assert!(silent < most, "{} idle connections cost {silent} bytes", url.scheme);
+    assert!(asked < most, "{} idle connections cost {asked} bytes after a call", url.scheme);
     // Another client is served, now and after they have left.
     way.connect(&server).check(2);
     connections.leave();

@@ -21,5 +21,6 @@ mod script;
 mod stream;
 #[path = "../support/mod.rs"]
 mod support;
+mod tokens;
 mod unix_sockets;
 mod websocket;

@@ -48,6 +48,43 @@ fn t3_a_socket_is_accessible_only_to_its_owner() {
 }
 
 #[test]
+fn t3_only_allowed_users_may_connect_and_others_get_a_reason() {
+    let folder = Folder::new();
+    let own = rustix::process::geteuid().as_raw();
+    let (own, other) = (own.to_string(), (own + 1).to_string());
+    let rows: [(&[&str], u32, bool); 4] = [
+        (&["--allow-uid", &own], 0o600, true),
+        (&["--allow-uid", &own, "--allow-uid", &other], 0o666, true),
+        (&["--allow-uid", &other], 0o666, false),
+        // Every system has this user.
+        (&["--allow-uid", "nobody"], 0o666, false),
+    ];
+    for (options, mode, is_allowed) in rows {
+        let server = Server::rpc("agent", &[&folder.url("socket")], options);
+        let data = fs::symlink_metadata(folder.path("socket")).expect("it is there");
+        assert_eq!(data.permissions().mode() & 0o7777, mode, "{options:?}");
+        let mut client = WAY.connect(&server);
+        if is_allowed {
+            client.check(1);
+        } else {
+            let error = r#"{"code":-32600,"message":"User not allowed","data":{"reason":"user-not-allowed"}}"#;
+            let reason = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#);
+            assert_eq!(client.receive().as_deref(), Some(&*reason), "{options:?}");
+            assert_eq!(client.receive(), None, "{options:?}");
+        }
+        let said = server.end(Signal::TERM).lines.concat();
+        let refused = format!("connection refused: user {own} is not allowed");
+        assert_eq!(said.contains(&refused), !is_allowed, "{options:?}: {said}");
+        assert!(!said.contains("every user"), "{options:?}: {said}");
+    }
+    for wrong in ["", "no such user", "-1", "4294967296"] {
+        let user = format!("--allow-uid={wrong}");
+        let (code, said) = refused(with_addresses(rpc(&[&user]), &[&folder.url("socket")]));
+        assert!(code == Some(2) && said.contains("no user has this name"), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn t3_a_socket_is_removed_at_the_end_of_the_daemon() {
     concurrently([Signal::TERM, Signal::INT, Signal::HUP], |signal| {
         let folder = Folder::new();

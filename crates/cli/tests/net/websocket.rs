@@ -29,6 +29,8 @@ pub(crate) struct WebSocket {
     pub(crate) sends_binary: bool,
     /// Code of the received close frame.
     pub(crate) closed: Option<u16>,
+    /// The subprotocol that the server chose.
+    pub(crate) subprotocol: Option<String>,
 }
 
 /// A received frame.
@@ -71,12 +73,12 @@ impl WebSocket {
             return Err(response);
         }
         assert_eq!(response.header("sec-websocket-accept"), Some(ACCEPT), "{response:?}");
-        for name in ["sec-websocket-extensions", "sec-websocket-protocol"] {
-            assert_eq!(response.header(name), None, "nothing is negotiated: {response:?}");
-        }
+        let extensions = response.header("sec-websocket-extensions");
+        assert_eq!(extensions, None, "nothing is negotiated: {response:?}");
+        let subprotocol = response.header("sec-websocket-protocol").map(str::to_owned);
         let upgrade = response.header("upgrade").map(str::to_ascii_lowercase);
         assert_eq!(upgrade.as_deref(), Some("websocket"), "{response:?}");
-        Ok(WebSocket { input, output, sends_binary: false, closed: None })
+        Ok(WebSocket { input, output, sends_binary: false, closed: None, subprotocol })
     }
 
     /// Sends raw bytes.

@@ -52,7 +52,7 @@ const EXIT_REPORT: Duration = Duration::from_millis(500);
 /// The system shows only in steps of several hundred kilobytes how much the reader of a socket takes.
 const SLOW_READER: Duration = Duration::from_secs(30);
 /// See `budget`.
-pub(super) const STALLED: Duration = Duration::from_secs(5);
+pub(crate) const STALLED: Duration = Duration::from_secs(5);
 
 /// A client that sees the exit before it has read the answer to `shutdown` takes it for a crash.
 #[cfg(unix)]
@@ -319,7 +319,6 @@ impl Connection {
         // It is set already if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
         self.stop_tasks();
-        self.end_exchange();
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {
             match command {

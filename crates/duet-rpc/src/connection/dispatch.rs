@@ -23,7 +23,6 @@ use rustc_hash::FxHashMap;
 use tokio::runtime::RuntimeFlavor;
 use tracing::{Instrument, Span};
 
-use super::exchange::CurrentExchange;
 use super::inline_host::InlineHost;
 use super::tasks::{Running, Task};
 use super::worker_pool::WorkerPool;
@@ -61,7 +60,6 @@ pub(super) struct Dispatch {
     pub(super) clock: Instant,
     /// A flag for the next context: most handlers are done with theirs when they return.
     spare_flag: Option<Arc<Flag>>,
-    pub(super) exchange: CurrentExchange,
     has_begun: bool,
 }
 
@@ -78,7 +76,6 @@ impl Dispatch {
             trial_ends: None,
             clock: super::now(),
             spare_flag: None,
-            exchange: CurrentExchange::default(),
             has_begun: false,
         }
     }

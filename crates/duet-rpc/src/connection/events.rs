@@ -54,7 +54,7 @@ impl EventStream {
     pub(crate) fn new(shared: Arc<Shared>, method: &str, topic: &str) -> Self {
         let queue = Mutex::new(EventQueue::new(MOST_EVENTS, MOST_BYTES));
         let stream = Arc::new(TopicStream { method: method.into(), topic: topic.into(), queue });
-        if shared.check_two_way().is_ok() {
+        if shared.check_notifiable().is_ok() {
             shared.streams.add(Arc::clone(&stream));
         }
         EventStream { shared, stream }

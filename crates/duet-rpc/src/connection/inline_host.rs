@@ -1,6 +1,5 @@
 //! Inline host: gives a handler that begins its context, and answers if the handler is ready immediately.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use duet_rpc_proto::message::{IdRef, Params};
@@ -10,9 +9,8 @@ use super::Connection;
 use crate::context::{Context, Flag};
 use crate::handler::{Answer, Host, Message, Slot, Waiting};
 use crate::peer::{Handle, Peer};
-use crate::remote::Identity;
+use crate::remote::Remote;
 use crate::router::{End, Entry};
-use crate::transport::TransportKind;
 
 pub(super) struct InlineHost<'c, 'm> {
     pub(super) connection: &'c mut Connection,
@@ -69,22 +67,14 @@ impl Host for InlineHost<'_, '_> {
     }
 
     fn peer(&self) -> Peer {
-        let Connection { shared, dispatch, kind, .. } = &*self.connection;
+        let Connection { shared, dispatch, .. } = &*self.connection;
         // The last handle may be gone while earlier messages are still handled.
         let handle = dispatch.handle.upgrade();
-        let handle = handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared))));
-        let is_exchange = *kind == TransportKind::Exchange;
-        let exchange = is_exchange.then(|| dispatch.exchange.state());
-        Peer::of_request(handle, exchange)
+        Peer::from_handle(handle.unwrap_or_else(|| Arc::new(Handle(Arc::clone(shared)))))
     }
 
-    fn remote_addr(&self) -> Option<SocketAddr> {
-        self.connection.shared.remote.addr()
-    }
-
-    fn identity(&self) -> Option<&Identity> {
-        let Connection { shared, dispatch, .. } = &*self.connection;
-        dispatch.exchange.sender().or(shared.remote.identity())
+    fn remote(&self) -> &Remote {
+        &self.connection.shared.remote
     }
 
     #[inline]

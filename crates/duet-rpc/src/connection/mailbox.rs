@@ -38,7 +38,10 @@ pub(crate) enum Command {
         caller: Caller,
         options: CallOptions,
     },
+    /// Gives up a call of ours.
     Cancel(Id),
+    /// Cancels a request of the remote, because it said so on another connection.
+    CancelRequest(Id),
     Notify(Vec<u8>),
     /// A handler has ended; without an outcome if it was stopped.
     Ended(Key, Option<Outcome>),

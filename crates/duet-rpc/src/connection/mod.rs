@@ -12,7 +12,7 @@
 //!                                                              │
 //!        ┌───────────────────── outbox ◀── answer ◀────────────┘
 //!        ▼
-//!   7 send_events ▶ 8 settle_exchange ▶ 9 flush ▶ 10 check_over
+//!   7 send_events ▶ 8 settle ▶ 9 flush ▶ 10 check_over
 //!                        (under back-pressure, 5 comes behind 9)
 //! ```
 //!
@@ -24,7 +24,6 @@
 //! |---|---|
 //! | `receive` | reading, the read timeout, framing detection |
 //! | `dispatch`, `inline_host` | a handler runs inline, as a task or on the pool; the one `answer` |
-//! | `exchange` | one message and its answer, on transports that carry nothing else |
 //! | `tasks`, `worker_pool` | handlers that wait; threads for those that may block |
 //! | `mailbox`, `send_queue` | commands from handles and tasks; messages that wait for room |
 //! | `outgoing`, `caller`, `events` | our calls, notifications and events |
@@ -38,7 +37,6 @@ pub(crate) mod closing;
 mod dispatch;
 mod driver;
 mod events;
-mod exchange;
 mod inline_host;
 mod log;
 mod mailbox;
@@ -140,7 +138,9 @@ impl Connection {
             TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
             // Most clients understand headers, if a message is sent before the framing is detected.
             TransportKind::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
-            TransportKind::Messages | TransportKind::Exchange => Outbox::new(None),
+            TransportKind::Messages | TransportKind::Exchange | TransportKind::ExchangeStream => {
+                Outbox::new(None)
+            }
         };
         let is_open = kind == TransportKind::Bytes && framing.is_none();
         Connection {
@@ -208,7 +208,7 @@ impl Connection {
         let mut moved = self.receive.is_drained && self.receive(inbox, cx, now)?;
         moved |= self.handle_arrived(inbox, cx, now);
         self.send_events();
-        self.settle_exchange();
+        self.settle();
         self.flush(cx, now);
         // Under back-pressure this only notices that the remote has gone. A write that fails comes before it,
         // because then the answers to our calls are still read.
@@ -226,6 +226,22 @@ impl Connection {
             || self.can_send_queued()
             || (!self.receive.is_drained && self.may_read())
             || self.can_send_events()
+    }
+
+    /// Tells the transport of an exchange that no answer will follow.
+    #[inline]
+    fn settle(&mut self) {
+        if self.kind.is_exchange()
+            && (self.receive.is_drained || self.is_closing())
+            && self.outbox.is_empty()
+            && self.session.is_idle()
+            && !self.outgoing.has_events
+            && !self.shared.mailbox.has_commands()
+            && !self.shared.mailbox.has_queued()
+        {
+            self.outbox.set_settled();
+            self.is_flushed = false;
+        }
     }
 
     fn slice_is_over(&self, now: Instant) -> bool {

@@ -64,6 +64,7 @@ impl Connection {
                     self.tell_abandoned(id);
                 }
             }
+            Command::CancelRequest(id) => self.cancel_request(id),
             Command::Notify(message) => self.send_notification(message),
             Command::Ended(key, outcome) => self.finish(key, Answer::from(outcome)),
             Command::Close(asked_by) => self.close(asked_by, now),

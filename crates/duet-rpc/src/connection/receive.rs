@@ -18,14 +18,15 @@ use duet_rpc_proto::fault::Fault;
 use duet_rpc_proto::frame::{Event, ReadTimer};
 use duet_rpc_proto::message::{Batch, Id, Incoming, LogFields, Settled};
 use duet_rpc_proto::notice::Notice;
-use duet_rpc_proto::session::{BatchKey, Handled, Phase};
+use duet_rpc_proto::session::{BatchKey, Handled, Key, Phase};
 use duet_rpc_proto::text::Text;
 
 use super::shared::add;
 use super::tasks::Task;
-use super::{Caller, Connection, IDLE, log};
+use super::{Caller, Command, Connection, IDLE, log};
 use crate::error::{CloseReason, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
+use crate::peer::Peers;
 use crate::transport::{Inbox, Received, TransportKind};
 
 /// The time that the runtime, or the thread that reads, has to find the rest of a late frame: the process
@@ -167,15 +168,10 @@ impl Connection {
                 break;
             }
             moved = true;
-            let sender = match self.kind {
-                TransportKind::Exchange => inbox.take_sender(),
-                _ => None,
-            };
             let Some(event) = inbox.next_event() else {
                 self.receive.is_drained = true;
                 break;
             };
-            self.begin_exchange(sender);
             match &event {
                 Event::Fault(fault) => self.handle_fault(fault, now),
                 Event::Frame(text) => self.handle_frame(text, cx, now),
@@ -269,17 +265,49 @@ impl Connection {
                     settle(&response.id, caller, response.settled);
                 }
             }
-            Handled::Stop(key) => {
-                let (task, id) = (self.dispatch.tasks.get(&key), self.session.id_of(key));
-                task.into_iter().for_each(Task::cancel);
-                log::cancelled(task.map(|task| &*task.entry.name), id, dialect);
-            }
+            Handled::Stop(key) => self.stop_cancelled(key),
             Handled::Cancelled(id) => log::cancelled(None, id.as_ref(), dialect),
+            Handled::CancelledElsewhere(id) => self.cancel_elsewhere(&id),
             Handled::Notice(notice @ Notice::Muted(_)) => {
                 log::notice(notice, &LogFields::default());
             }
             Handled::Notice(notice) => log::notice(notice, &LogFields::from_text(text)),
             Handled::Start(_) | Handled::Done => {}
+        }
+    }
+
+    /// Stops the handler of a request that the remote has cancelled.
+    fn stop_cancelled(&self, key: Key) {
+        let (task, id) = (self.dispatch.tasks.get(&key), self.session.id_of(key));
+        task.into_iter().for_each(Task::cancel);
+        log::cancelled(task.map(|task| &*task.entry.name), id, self.shared.profile.dialect);
+    }
+
+    /// Cancels a request because the remote said so on another connection.
+    #[cold]
+    pub(super) fn cancel_request(&mut self, id: Id) {
+        match self.session.handle_cancel(id, &mut self.outbox) {
+            Handled::Stop(key) => self.stop_cancelled(key),
+            Handled::Cancelled(id) => {
+                log::cancelled(None, id.as_ref(), self.shared.profile.dialect);
+            }
+            _ => {}
+        }
+    }
+
+    /// Passes a cancellation on. Over HTTP it comes in a request of its own, so the one that it cancels runs on another
+    /// connection of the same client.
+    #[cold]
+    fn cancel_elsewhere(&self, id: &Id) {
+        let Some(registry) = self.shared.registry.as_ref().filter(|_| self.kind.is_exchange())
+        else {
+            return;
+        };
+        for peer in &Peers::from_registry(registry) {
+            let other = peer.shared();
+            if other.kind.is_exchange() && other.remote.is_same_client(&self.shared.remote) {
+                other.mailbox.post(Command::CancelRequest(id.clone()));
+            }
         }
     }
 

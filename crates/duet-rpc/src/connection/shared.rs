@@ -21,13 +21,13 @@ use crate::extensions::Extensions;
 use crate::peer::Registry;
 use crate::random;
 use crate::remote::Remote;
+use crate::transport::TransportKind;
 
 pub(crate) struct Shared {
     pub(crate) profile: Profile,
     /// The span of the connection, for the log.
     pub(crate) span: tracing::Span,
-    /// `true` if only answers can be sent.
-    is_exchange: bool,
+    pub(super) kind: TransportKind,
     pub(crate) remote: Remote,
     /// The connections of the server that this one belongs to; `None` if it is on its own.
     pub(crate) registry: Option<Arc<Registry>>,
@@ -76,14 +76,14 @@ pub(super) fn add(figure: &AtomicU64, count: u64) {
 
 impl Shared {
     /// The state of a new connection. Without a budget that it shares with other connections, it has its own.
-    pub(crate) fn new(profile: &Profile, is_exchange: bool, budget: Option<Arc<Budget>>) -> Self {
+    pub(crate) fn new(profile: &Profile, kind: TransportKind, budget: Option<Arc<Budget>>) -> Self {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;
         let budget = budget.unwrap_or_else(|| Budget::of_connection(limits.outgoing_bytes));
         Shared {
             profile,
             span: log::connection(),
-            is_exchange,
+            kind,
             remote: Remote::new(),
             registry: None,
             ids: Ids::new(profile.ids, random::seed()),
@@ -104,7 +104,7 @@ impl Shared {
 
     /// Sends a notification. Without room it waits in the send queue, and this returns the wait.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Option<WaitForRoom>, Error> {
-        self.check_two_way()?;
+        self.check_notifiable()?;
         // A deadline beyond the range of the clock counts as none.
         let deadline = || self.profile.call_timeout.and_then(|time| now().checked_add(time));
         let waits = self.mailbox.notify(message, deadline).map_err(|kind| self.rejection(kind))?;
@@ -120,14 +120,19 @@ impl Shared {
             .ok()
     }
 
-    /// Fails on a transport that carries answers alone.
+    /// Fails on a transport that carries nothing but one message and what is sent back for it.
     pub(crate) fn check_two_way(&self) -> Result<(), Error> {
-        if self.is_exchange { Err(self.closed_error()) } else { Ok(()) }
+        if self.kind.is_exchange() { Err(self.closed_error()) } else { Ok(()) }
+    }
+
+    /// Fails on a transport that carries answers alone.
+    pub(super) fn check_notifiable(&self) -> Result<(), Error> {
+        if self.kind == TransportKind::Exchange { Err(self.closed_error()) } else { Ok(()) }
     }
 
     /// Fails if the connection is gone, or carries answers alone.
     pub(super) fn check_open(&self) -> Result<(), Error> {
-        if self.gone.initialized() { Err(self.closed_error()) } else { self.check_two_way() }
+        if self.gone.initialized() { Err(self.closed_error()) } else { self.check_notifiable() }
     }
 
     /// The error of a message that the mailbox did not take.
@@ -142,7 +147,7 @@ impl Shared {
     pub(crate) fn closed_error(&self) -> Error {
         match &*self.state.borrow() {
             ConnectionState::Disconnected(disconnect) => disconnect.to_error(),
-            _ if self.is_exchange => Error::new(ErrorKind::OneWay),
+            _ if self.kind.is_exchange() => Error::new(ErrorKind::OneWay),
             _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
         }
     }

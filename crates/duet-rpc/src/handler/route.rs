@@ -10,7 +10,6 @@
 
 use std::any::Any;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -23,7 +22,7 @@ use super::returns::{Begun, IntoFailure, Output, Returns, Writable};
 use crate::error::Failure;
 use crate::panic_guard::{self, Guarded, drop_quietly};
 use crate::peer::Peer;
-use crate::remote::Identity;
+use crate::remote::Remote;
 use crate::router::HookRun;
 
 /// Writes a result as JSON.
@@ -71,10 +70,8 @@ pub(crate) trait Host: Message {
     /// The id of the request; none for a notification.
     fn id(&self) -> Option<IdRef<'_>>;
     fn peer(&self) -> Peer;
-    /// The address that the remote connected from.
-    fn remote_addr(&self) -> Option<SocketAddr>;
-    /// The identity that the sender of the message has proved.
-    fn identity(&self) -> Option<&Identity>;
+    /// The sender of the message.
+    fn remote(&self) -> &Remote;
     /// Answers with the outcome of a handler that is ready immediately.
     fn answer(&mut self, answer: Answer<'_>);
 }

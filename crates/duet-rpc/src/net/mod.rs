@@ -33,7 +33,7 @@ pub(crate) use self::child::{at_exit, descriptor_limit};
 pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
-pub use self::http::{HttpClient, HttpServer};
+pub use self::http::{HttpBody, HttpClient, HttpService, ResponseFuture, service};
 #[cfg(unix)]
 pub(crate) use self::hub::MOST_CONNECTIONS;
 pub use self::hub::{Hub, HubBuilder};
@@ -42,7 +42,9 @@ pub(crate) use self::listener::Reserve;
 pub use self::listener::{Incoming, Listener};
 pub use self::socket::Socket;
 #[cfg(any(feature = "http", feature = "websocket"))]
-pub use self::web::{AccessPolicy, Refused};
+pub use self::web::{
+    AccessPolicy, OriginPattern, OriginPatternError, Refused, TokenFile, TokenFileError,
+};
 #[cfg(feature = "websocket")]
 pub use self::websocket::WebSocket;
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 use std::io;
-#[cfg(feature = "http")]
-use std::io::IoSlice;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -58,7 +56,13 @@ enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    Other(Box<dyn AnyStream>),
 }
+
+/// A stream of any kind.
+trait AnyStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> AnyStream for S {}
 
 /// Methods that both kinds of sockets have without a common trait.
 macro_rules! on_either {
@@ -67,6 +71,7 @@ macro_rules! on_either {
             SocketStream::Tcp($stream) => $does,
             #[cfg(unix)]
             SocketStream::Unix($stream) => $does,
+            SocketStream::Other($stream) => $does,
         }
     };
 }
@@ -88,6 +93,11 @@ impl Socket {
         Self::new(SocketStream::Unix(stream))
     }
 
+    /// A stream that was connected in another way, such as an upgraded HTTP connection.
+    pub fn from_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self::new(SocketStream::Other(Box::new(stream)))
+    }
+
     fn new(stream: SocketStream) -> Self {
         Socket {
             stream,
@@ -104,7 +114,12 @@ impl Socket {
         {
             self.watch = None;
         }
-        on_either!(self, stream => stream.poll_read_ready(cx))
+        match &mut self.stream {
+            SocketStream::Tcp(stream) => stream.poll_read_ready(cx),
+            #[cfg(unix)]
+            SocketStream::Unix(stream) => stream.poll_read_ready(cx),
+            SocketStream::Other(_) => Poll::Ready(Ok(())),
+        }
     }
 
     /// Reads into a buffer that all connections of a thread share, and lends it to `take`; an empty slice
@@ -144,7 +159,11 @@ impl Socket {
 
         let mut byte = [0];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let seen = on_either!(self, stream => recv(&*stream, &mut byte[..], flags));
+        let seen = match &mut self.stream {
+            SocketStream::Tcp(stream) => recv(&*stream, &mut byte[..], flags),
+            SocketStream::Unix(stream) => recv(&*stream, &mut byte[..], flags),
+            SocketStream::Other(_) => return false,
+        };
         matches!(seen, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
     }
 
@@ -166,20 +185,6 @@ impl Socket {
             cx,
             |socket, cx| on_either!(socket, stream => Pin::new(stream).poll_write(cx, bytes)),
         )
-    }
-
-    /// Writes some of these bytes, one slice after the other. A single slice costs less.
-    #[cfg(feature = "http")]
-    pub(crate) fn poll_write_both(
-        &mut self,
-        cx: &mut Context<'_>,
-        first: &[u8],
-        second: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let pieces = [first, second].map(|it| IoSlice::new(&it[..it.len().min(AT_ONCE)]));
-        self.poll_write_with(cx, |socket, cx| {
-            on_either!(socket, stream => Pin::new(stream).poll_write_vectored(cx, &pieces))
-        })
     }
 
     fn poll_write_with(
@@ -209,7 +214,11 @@ impl Socket {
     #[cfg(unix)]
     pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.watch.is_none() {
-            self.watch = on_either!(self, stream => hang_up::HangUpWatch::new(&*stream)).ok();
+            self.watch = match &self.stream {
+                SocketStream::Tcp(stream) => hang_up::HangUpWatch::new(stream).ok(),
+                SocketStream::Unix(stream) => hang_up::HangUpWatch::new(stream).ok(),
+                SocketStream::Other(_) => None,
+            };
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),

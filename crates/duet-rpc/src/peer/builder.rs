@@ -11,7 +11,7 @@ use crate::connection::{Driver, Shared};
 use crate::error::Disconnect;
 use crate::remote::Remote;
 use crate::router::Router;
-use crate::transport::{Transport, TransportKind};
+use crate::transport::Transport;
 
 /// Builder of a [`Peer`], made by [`Peer::builder`].
 ///
@@ -87,14 +87,13 @@ impl PeerBuilder {
 
     pub(crate) fn build_driver(self) -> (Peer, Driver) {
         let PeerBuilder { transport, profile, router, remote, budget, registry } = self;
-        let is_exchange = transport.kind() == TransportKind::Exchange;
-        let mut shared = Shared::new(&profile, is_exchange, budget);
+        let mut shared = Shared::new(&profile, transport.kind(), budget);
         shared.remote = remote;
         shared.registry = registry;
         let shared = Arc::new(shared);
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer { handle, exchange: None }, driver)
+        (Peer::from_handle(handle), driver)
     }
 
     /// Makes the peer and spawns its driver on the current runtime.

@@ -15,15 +15,14 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 pub use self::builder::PeerBuilder;
-pub(crate) use self::peers::Registry;
 pub use self::peers::{Broadcast, Peers};
+pub(crate) use self::peers::{Registration, Registry};
 use crate::call::Call;
 use crate::connection::{Command, EventStream, Shared, Subscription, UnusableAnswer};
 use crate::error::{ConnectionState, Disconnect};
 use crate::error::{Error, ErrorKind, RemoteError};
-use crate::extensions::Extensions;
 use crate::panic_guard;
-use crate::remote::Identity;
+use crate::remote::{Identity, Remote};
 use crate::transport::Transport;
 
 /// One end of a connection: it serves methods and calls the methods of the remote, at the same time.
@@ -51,20 +50,6 @@ use crate::transport::Transport;
 #[must_use = "the connection is closed when the last handle is dropped"]
 pub struct Peer {
     handle: Arc<Handle>,
-    /// The state of the HTTP request. Over HTTP a connection has many users, so the state is not the connection's.
-    exchange: Option<Arc<Exchange>>,
-}
-
-/// The state of one HTTP exchange, which belongs to the request and not to the connection.
-pub(crate) struct Exchange {
-    pub(crate) extensions: Extensions,
-    sender: Option<Arc<Identity>>,
-}
-
-impl Exchange {
-    pub(crate) fn new(sender: Option<Arc<Identity>>) -> Self {
-        Exchange { extensions: Extensions::default(), sender }
-    }
 }
 
 /// Closes the connection when the last clone of the peer is dropped.
@@ -104,9 +89,8 @@ impl Peer {
         PeerBuilder::boxed(Box::new(transport))
     }
 
-    /// The handle for the handler of a request.
-    pub(crate) fn of_request(handle: Arc<Handle>, exchange: Option<Arc<Exchange>>) -> Self {
-        Peer { handle, exchange }
+    pub(crate) fn from_handle(handle: Arc<Handle>) -> Self {
+        Peer { handle }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -160,8 +144,8 @@ impl Peer {
     ///
     /// The connection handles cancellations and progress itself, and does not deliver them to subscriptions.
     ///
-    /// Handlers of an HTTP server cannot subscribe: the next notification on the connection may come from another
-    /// user. The subscription ends with an error of the kind [`OneWay`](ErrorKind::OneWay).
+    /// Handlers of an HTTP server cannot subscribe: a request is one message, and nothing follows it.
+    /// The subscription ends with an error of the kind [`OneWay`](ErrorKind::OneWay).
     pub fn subscribe<T>(&self, method: &str) -> Subscription<T> {
         Subscription::new(Arc::clone(self.shared()), method)
     }
@@ -169,10 +153,8 @@ impl Peer {
     /// The value of this type that belongs to the connection. The first access makes it, and the end of the
     /// connection drops it. There is one value of each type. Handlers keep data about one connection here.
     ///
-    /// HTTP is stateless: clients and proxies pool connections, so requests of different users arrive on one
-    /// connection. Over HTTP the value belongs to the request or batch whose [`Context`](crate::Context) returned
-    /// this handle, and the answer drops the value. So a login does not last over HTTP: each request must
-    /// authenticate itself.
+    /// HTTP is stateless: each request or batch is a connection of its own, and its answer drops the value. So a
+    /// login does not last over HTTP: each request must authenticate itself.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -187,8 +169,7 @@ impl Peer {
     /// });
     /// ```
     pub fn extension<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
-        let exchange = self.exchange.as_deref().map(|exchange| &exchange.extensions);
-        exchange.unwrap_or(&self.shared().extensions).get()
+        self.shared().extensions.get()
     }
 
     /// The open connections of the server to which this connection belongs. A connection is among them from the
@@ -204,14 +185,11 @@ impl Peer {
     /// over TCP, WebSocket or HTTP have one, and so do peers with a [`PeerBuilder::remote`]. Behind a proxy it is
     /// the address of the proxy.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
-        self.shared().remote.addr()
+        self.remote().addr()
     }
 
     /// The authenticated identity of the remote: the name of its token over WebSocket and HTTP, or its user over
     /// a Unix socket. `None` over TCP, over stdio, and with a token that has no name.
-    ///
-    /// Over HTTP, requests of different users arrive on one connection, so the identity belongs to the request.
-    /// Only the handle of its [`Context`](crate::Context) has the identity.
     ///
     /// ```
     /// use duet_rpc::{Context, Failure, Identity, Router};
@@ -224,8 +202,12 @@ impl Peer {
     /// });
     /// ```
     pub fn identity(&self) -> Option<&Identity> {
-        let sender = self.exchange.as_deref().and_then(|exchange| exchange.sender.as_deref());
-        sender.or(self.shared().remote.identity())
+        self.remote().identity()
+    }
+
+    /// The remote: its address, its identity, and over HTTP and WebSocket its headers.
+    pub fn remote(&self) -> &Remote {
+        &self.shared().remote
     }
 
     /// Closes the connection gracefully: running handlers finish, and queued messages and events are sent, all

@@ -53,12 +53,29 @@ impl Arrival<'_> {
     /// });
     /// ```
     pub fn identity(&self) -> Option<&Identity> {
-        self.host.identity()
+        self.host.remote().identity()
     }
 
     /// The address of the remote; see [`Peer::remote_addr`].
     pub fn remote_addr(&self) -> Option<SocketAddr> {
-        self.host.remote_addr()
+        self.host.remote().addr()
+    }
+
+    /// The headers of the HTTP request; see [`Remote::headers`](crate::Remote::headers).
+    ///
+    /// ```
+    /// use duet_rpc::{Failure, Router};
+    ///
+    /// let router = Router::new().method("stop", || {}).guard(|message| {
+    ///     match message.headers().and_then(|headers| headers.get("x-tenant")) {
+    ///         Some(tenant) if tenant == "acme" => Ok(()),
+    ///         _ => Err(Failure::new(-32001, "Not allowed")),
+    ///     }
+    /// });
+    /// ```
+    #[cfg(feature = "http")]
+    pub fn headers(&self) -> Option<&http::HeaderMap> {
+        self.host.remote().headers()
     }
 
     /// The connection on which the message arrived, with its [extensions](Peer::extension).

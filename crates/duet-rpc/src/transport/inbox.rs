@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
 
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::frame::{Decoder, Event, Framing, Partial};
@@ -13,7 +12,6 @@ use duet_rpc_proto::{Limits, Profile};
 
 use super::TransportKind;
 use super::buffer_pool::{self, Spare};
-use crate::remote::Identity;
 
 /// The input of a connection, where a transport puts received bytes or whole messages.
 pub struct Inbox {
@@ -27,8 +25,6 @@ pub struct Inbox {
     unfinished: usize,
     /// The lengths of the complete messages; `None` for a message over the limit.
     lengths: VecDeque<Option<usize>>,
-    /// The identity of the sender of the last message, finished or not.
-    sender: Option<Arc<Identity>>,
     /// Calls of ours that cannot be answered, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
     /// The reason for the end of the input, if the remote did not simply close.
@@ -47,7 +43,6 @@ impl Inbox {
             handled: 0,
             unfinished: 0,
             lengths: VecDeque::new(),
-            sender: None,
             failed_calls: Vec::new(),
             end: None,
             limits,
@@ -108,6 +103,16 @@ impl Inbox {
         self.end_message()
     }
 
+    /// Takes a whole message as [`push`](Inbox::push) does, with its buffer if that is possible.
+    pub(crate) fn push_owned(&mut self, message: Vec<u8>) -> io::Result<()> {
+        self.check_messages()?;
+        if !self.messages.is_empty() || message.len() > self.limits.message_bytes {
+            return self.push(&message);
+        }
+        (self.messages, self.handled, self.unfinished) = (message, 0, 0);
+        self.end_message()
+    }
+
     /// The buffer for a message that comes in pieces: append to it, do nothing else to it, and call
     /// [`end_message`](Inbox::end_message) when the message is whole. It may hold earlier messages too.
     /// The transport has to keep the message below the limit.
@@ -137,24 +142,6 @@ impl Inbox {
     pub fn drop_message(&mut self) -> io::Result<()> {
         self.check_messages()?;
         self.messages.truncate(self.unfinished);
-        self.sender = None;
-        Ok(())
-    }
-
-    /// Sets the identity of the sender of the unfinished message, before
-    /// [`end_message`](Inbox::end_message) or [`push`](Inbox::push). It counts for this one message, and
-    /// only on a transport of the kind [`Exchange`](TransportKind::Exchange), which may carry messages of
-    /// different users: `None` for a sender without a proven identity. On other transports the identity
-    /// belongs to the connection; see [`PeerBuilder::remote`](crate::PeerBuilder::remote).
-    ///
-    /// It fails while a whole message waits to be handled, because that message would get the identity of
-    /// another sender.
-    pub fn note_sender(&mut self, identity: Option<Arc<Identity>>) -> io::Result<()> {
-        self.check_messages()?;
-        if !self.lengths.is_empty() {
-            return Err(io::Error::other("the message before it is not handled yet"));
-        }
-        self.sender = identity;
         Ok(())
     }
 
@@ -197,11 +184,6 @@ impl Inbox {
             Ok(text) => Event::Frame(text),
             Err(not_json) => Event::Fault(Fault { kind: FaultKind::NotJson(not_json), body: None }),
         })
-    }
-
-    /// The identity of the sender of the next message, if the message is whole and its sender has one.
-    pub(crate) fn take_sender(&mut self) -> Option<Arc<Identity>> {
-        if self.lengths.is_empty() { None } else { self.sender.take() }
     }
 
     /// The next call that cannot be answered, and the reason.

@@ -5,6 +5,7 @@
 //! profile's framing cuts messages out of them. Some carry whole messages, as WebSockets do.
 
 pub(crate) mod buffer_pool;
+mod exchange;
 mod inbox;
 mod largest;
 pub mod memory;
@@ -17,23 +18,22 @@ use std::pin::pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
+pub(crate) use self::exchange::{Exchange, ExchangeTransport};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::stream::Stream;
-#[cfg(any(feature = "http", feature = "websocket"))]
-pub use crate::net::AccessPolicy;
 /// Made by a [`Connector`].
 #[cfg(feature = "http")]
 #[doc(hidden)]
 pub use crate::net::HttpClient;
-#[cfg(feature = "http")]
-pub use crate::net::HttpServer;
 /// The cause of an error with an [HTTP status](crate::Error::http_status).
 #[cfg(any(feature = "http", feature = "websocket"))]
 #[doc(hidden)]
 pub use crate::net::Refused;
 #[cfg(feature = "websocket")]
 pub use crate::net::WebSocket;
+#[cfg(any(feature = "http", feature = "websocket"))]
+pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile, TokenFileError};
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
 /// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]
@@ -90,12 +90,20 @@ pub enum TransportKind {
     /// Receives whole messages. Sends WebSocket frames, already encoded for this role in
     /// [`Outbox::bytes`].
     WebSocket(duet_rpc_proto::ws::Role),
-    /// One request and then its answer, as on an HTTP server. Nothing else can go to
-    /// the remote: calls, notifications and events fail. The transport hands in a message only after the
-    /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
-    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
-    /// and [`Inbox::note_sender`] tells the identity of its sender.
+    /// One message and then its answer, as in an HTTP request. Nothing else can go to the remote: calls,
+    /// notifications and events fail. The message is answered, or [settled](Outbox::take_settled) without
+    /// an answer.
     Exchange,
+    /// One message, and then notifications, events and its answer, as in an HTTP request whose client takes a stream of
+    /// events. Calls fail.
+    ExchangeStream,
+}
+
+impl TransportKind {
+    /// Returns `true` if it carries one message and what is sent back for it.
+    pub(crate) fn is_exchange(self) -> bool {
+        matches!(self, TransportKind::Exchange | TransportKind::ExchangeStream)
+    }
 }
 
 /// The outcome of receiving.

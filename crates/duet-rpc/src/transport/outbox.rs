@@ -126,6 +126,23 @@ impl Outbox {
         }
     }
 
+    /// Removes the message that has waited longest, and returns it. A large one is not copied.
+    pub(crate) fn take_message(&mut self) -> Option<Vec<u8>> {
+        let length = *self.lengths.front()?;
+        if length < LARGE || self.start > 0 || self.bytes.len() != length {
+            let message = self.message().map(<[u8]>::to_vec);
+            self.pop();
+            return message;
+        }
+        let message = std::mem::take(&mut self.bytes);
+        self.lengths.pop_front();
+        self.len -= length;
+        self.sent += length as u64;
+        self.signs += 1;
+        self.advance();
+        Some(message)
+    }
+
     /// The number of bytes that wait.
     pub fn len(&self) -> usize {
         self.len
@@ -163,8 +180,8 @@ impl Outbox {
         self.is_closing
     }
 
-    /// Returns `true` if the last received message gets no answer (HTTP then sends 202): everything that was received
-    /// is handled, and nothing waits in the outbox. A transport of the kind
+    /// Returns `true` if nothing more will be sent: everything that was received is handled, and nothing waits in the
+    /// outbox. (HTTP answers 202 if nothing was sent.) A transport of the kind
     /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
     pub fn take_settled(&mut self) -> bool {
         std::mem::take(&mut self.is_settled)

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use duet_rpc::transport::{Connector, HttpClient, Listener, Refused};
-use duet_rpc::{ErrorKind, Failure, Peer, Profile, Router};
+use duet_rpc::{ErrorKind, Failure, Hub, Peer, Profile, Router};
 use serde_json::{Value, json};
 use tokio::sync::{Barrier, mpsc};
 
@@ -164,14 +164,18 @@ async fn t2_both_ends_are_chosen_by_a_url() {
     let mut listener = Listener::bind("http://127.0.0.1:0/rpc?x=y").expect("a port");
     let profile = Profile::agent();
     let connector = Connector::new(listener.address()).expect("an address");
-    let (incoming, client) = tokio::join!(listener.accept(), connector.connect(&profile));
+    // A connection alone is nothing that a peer could use.
+    let (incoming, _client) = tokio::join!(listener.accept(), connector.connect(&profile));
     let opened = incoming.expect("a connection").open(&profile).await;
-    let server =
-        Peer::builder(opened.expect("a transport").0).profile(profile).router(methods()).spawn();
-    let client =
-        Peer::builder(client.expect("a connection")).profile(profile).router(Router::new()).spawn();
+    let error = opened.err().expect("it is not for peers");
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported, "{error}");
+
+    let hub = Hub::builder().profile(profile).router(methods()).build();
+    tokio::spawn(hub.clone().serve(listener));
+    let client = connector.connect(&profile).await.expect("a connection");
+    let client = Peer::builder(client).profile(profile).router(Router::new()).spawn();
     assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("a sum"), 3);
-    assert_eq!(server.stats().messages, 1);
+    hub.stop().await;
 }
 
 #[test]

@@ -1,31 +1,28 @@
 //! Connections that hold a place and send no request (P8), on a clock that moves only when nothing else does.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use duet_rpc::transport::{HttpServer, Socket};
-use duet_rpc::{Failure, Peer, Profile};
+use duet_rpc::http::HttpService;
+use duet_rpc::transport::Socket;
+use duet_rpc::{Failure, Hub, Profile, Remote};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::support::{access, answer, call, methods, post, target};
+use crate::support::{access, answer, call, methods, post};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The client's end of a connection to a server with this profile and these settings.
-fn connect(profile: &Profile, set: impl FnOnce(HttpServer) -> HttpServer) -> UnixStream {
+fn connect(profile: &Profile, set: impl FnOnce(HttpService) -> HttpService) -> UnixStream {
     let (here, there) = UnixStream::pair().expect("a pair");
-    let transport = HttpServer::new(Socket::unix(there), Arc::new(access()), &target(), profile);
     let router = methods().method("nap", async |(seconds,): (u64,)| {
         sleep(SECOND * seconds as u32).await;
         Ok::<_, Failure>(seconds)
     });
-    let (peer, driver) = Peer::builder(set(transport)).profile(*profile).router(router).build();
-    tokio::spawn(async move {
-        driver.await;
-        drop(peer);
-    });
+    let hub = Hub::builder().profile(*profile).router(router).build();
+    let service = set(hub.http_service().access(access()));
+    tokio::spawn(service.serve(Socket::unix(there), Remote::new()));
     here
 }
 

@@ -5,7 +5,9 @@
 
 mod by_hand;
 mod client;
+mod events;
 mod idle;
+mod mounted;
 mod one_call;
 mod requests;
 mod server;

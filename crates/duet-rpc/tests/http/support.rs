@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use duet_rpc::transport::{AccessPolicy, Address, HttpServer, Place, Socket, Target};
-use duet_rpc::{Context, Failure, Peer, Profile, Router};
+use duet_rpc::transport::{AccessPolicy, Address, Listener, Place, Target};
+use duet_rpc::{Context, Failure, Hub, Profile, Router};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -60,21 +60,11 @@ pub(crate) async fn serve_with(
     access: AccessPolicy,
     router: Router,
 ) -> SocketAddr {
-    let (listener, address) = listen().await;
-    let access = Arc::new(access);
-    tokio::spawn(async move {
-        loop {
-            let (stream, _) = listener.accept().await.expect("a connection");
-            let transport =
-                HttpServer::new(Socket::tcp(stream), Arc::clone(&access), &target(), &profile);
-            let (peer, driver) =
-                Peer::builder(transport).profile(profile).router(router.clone()).build();
-            tokio::spawn(async move {
-                driver.await;
-                drop(peer);
-            });
-        }
-    });
+    let listener = Listener::bind("http://127.0.0.1:0/rpc").expect("a port").access(access);
+    let Address::Http(place, _) = listener.address() else { panic!("{listener:?}") };
+    let address = SocketAddr::new(place.host.parse().expect("an address"), place.port);
+    let hub = Hub::builder().profile(profile).router(router).build();
+    tokio::spawn(hub.serve(listener));
     address
 }
 
@@ -127,14 +117,15 @@ impl Client {
         };
         let head = String::from_utf8(self.read.drain(..end).collect()).expect("text");
         let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");
-        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let response = Response { status, head, body: String::new() };
+        let length = response.header("Content-Length");
         let length = length.map_or(0, |length| length.parse().expect("a number"));
         let length = if is_head { 0 } else { length };
         while self.read.len() < length {
             assert!(self.more().await, "the body is cut short");
         }
         let body = String::from_utf8(self.read.drain(..length).collect()).expect("text");
-        Response { status, head, body }
+        Response { body, ..response }
     }
 
     pub(crate) async fn response(&mut self) -> Response {
@@ -161,7 +152,12 @@ impl Client {
 
 impl Response {
     pub(crate) fn has(&self, header: &str) -> bool {
-        self.head.lines().any(|line| line == header)
+        header.split_once(": ").is_some_and(|(name, value)| self.header(name) == Some(value))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     pub(crate) fn closes(&self) -> bool {

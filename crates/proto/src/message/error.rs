@@ -75,6 +75,8 @@ pub enum Reason {
     DuplicateId,
     /// A request in a batch, after the request that closes the connection.
     ShuttingDown,
+    /// A connection of a user that the server does not allow.
+    UserNotAllowed,
 }
 
 impl Reason {
@@ -89,6 +91,7 @@ impl Reason {
             Reason::BatchNotSupported => "batch-not-supported",
             Reason::DuplicateId => "duplicate-id",
             Reason::ShuttingDown => "shutting-down",
+            Reason::UserNotAllowed => "user-not-allowed",
         }
     }
 }
@@ -223,6 +226,7 @@ impl ErrorObject {
     pub fn invalid_request_because(reason: Reason) -> Self {
         let message = match reason {
             Reason::BatchNotSupported => "Batch requests not supported",
+            Reason::UserNotAllowed => "User not allowed",
             _ => "Invalid Request",
         };
         Self::new(Code::INVALID_REQUEST, message, Some(Data::Reason { reason }))

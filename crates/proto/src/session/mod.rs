@@ -123,6 +123,8 @@ pub enum Handled<'m, C> {
     /// Nothing: this request was cancelled before it started, and answered if the dialect demands
     /// it.
     Cancelled(Option<Id>),
+    /// It cancels a request that this session does not have: it is answered, or came on another connection.
+    CancelledElsewhere(Id),
     /// Log this.
     Notice(Notice),
     /// Nothing.
@@ -218,13 +220,6 @@ impl<C> Session<C> {
         }
     }
 
-    /// Begins the next message of a transport that answers each message by itself, such as HTTP. An
-    /// answer never causes a message there, so errors cannot multiply, and every bad message is
-    /// answered.
-    pub fn begin_exchange(&mut self) {
-        self.fault_limit.handle_good();
-    }
-
     /// Begins a batch: [`handle`](Session::handle) its entries with this key, then
     /// [`end_batch`](Session::end_batch).
     pub fn begin_batch(&mut self) -> BatchKey {
@@ -303,7 +298,7 @@ impl<C> Session<C> {
         self.fault_limit.handle_good();
         let Notification { method, params } = notification;
         match cancel::parse(method, params) {
-            Some(Meaning::Cancel(id)) => return self.handle_cancel(&id, out),
+            Some(Meaning::Cancel(id)) => return self.handle_cancel(id, out),
             Some(Meaning::Malformed) => return Handled::Notice(Notice::BadCancellation),
             Some(Meaning::Progress(token)) => self.calls.restart(&token, now),
             None => {}
@@ -319,10 +314,12 @@ impl<C> Session<C> {
         }
     }
 
-    fn handle_cancel(&mut self, id: &Id, out: &mut impl Sink) -> Handled<'static, C> {
-        match self.admission.cancel(id) {
-            // The request is unknown, or has just been answered.
-            None => Handled::Done,
+    /// Cancels the request of the remote with this id. A cancellation that arrives as a message does the same; this is
+    /// for one that arrived elsewhere.
+    pub fn handle_cancel(&mut self, id: Id, out: &mut impl Sink) -> Handled<'static, C> {
+        match self.admission.cancel(&id) {
+            // The request has just been answered, or another connection has it.
+            None => Handled::CancelledElsewhere(id),
             Some(CancelTarget::Waiting(job)) => {
                 self.answer_cancelled(&job, out);
                 Handled::Cancelled(job.into_id())

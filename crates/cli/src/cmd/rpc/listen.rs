@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use duet_rpc::threads;
-use duet_rpc::transport::{AccessPolicy, Address, Listener};
+use duet_rpc::transport::{AccessPolicy, Address, Listener, TokenFile};
 
 use super::{activation, token};
 use crate::args::ListenArgs;
@@ -28,7 +28,7 @@ pub(super) enum Endpoints {
 }
 
 /// Listens on each address, and on each inherited socket.
-pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints, Problem> {
+pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
             1 => Ok(Endpoints::Stdio),
@@ -38,7 +38,7 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints
             )),
         };
     }
-    let policy = access_policy(args, token);
+    let policy = access_policy(args, tokens);
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
         return Ok(Endpoints::Stdio);
@@ -56,25 +56,42 @@ pub(super) fn open(args: &ListenArgs, token: Option<String>) -> Result<Endpoints
     {
         return Err(remote(open.address()));
     }
-    let listeners: Vec<_> =
-        listeners.into_iter().map(|listener| listener.access(policy.clone())).collect();
+    let guard = |listener: Listener| guard(listener.access(policy.clone()), &args.allow_uid);
+    let listeners = listeners.into_iter().map(guard).collect::<Result<Vec<_>, _>>()?;
     let warnings = warnings(args, &listeners);
     Ok(Endpoints::Listeners { listeners, warnings })
 }
 
 /// Access policy for WebSocket and HTTP.
-fn access_policy(args: &ListenArgs, token: Option<String>) -> AccessPolicy {
+fn access_policy(args: &ListenArgs, tokens: Option<TokenFile>) -> AccessPolicy {
     let mut policy = AccessPolicy::default();
-    if let Some(token) = token {
-        policy = policy.token(token);
+    if let Some(tokens) = tokens {
+        policy = policy.token_file(tokens);
+    }
+    if args.allow_query_token {
+        policy = policy.allow_query_token();
     }
     for host in &args.allow_host {
         policy = policy.allow_host(host);
     }
     for origin in &args.allow_origin {
-        policy = policy.allow_origin(origin);
+        policy = policy.allow_origin(origin.to_string());
+    }
+    for name in &args.subprotocol {
+        policy = policy.subprotocol(name);
     }
     policy
+}
+
+/// Sets the users who may connect to a Unix socket.
+fn guard(listener: Listener, uids: &[u32]) -> Result<Listener, Problem> {
+    if uids.is_empty() || !matches!(listener.address(), Address::Unix(_)) {
+        return Ok(listener);
+    }
+    let address = listener.address().clone();
+    listener.allow_uids(uids.iter().copied()).map_err(|error| {
+        Problem::failure(format!("cannot let other users connect to {address}: {error}"))
+    })
 }
 
 fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
@@ -119,7 +136,11 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         if args.token_file.is_some() && !is_guarded && !matches!(address, Address::Unix(_)) {
             warnings.push(format!("the token does not guard {address}: TCP has no tokens"));
         }
+        if !args.allow_uid.is_empty() && matches!(address, Address::Tcp(_)) {
+            warnings.push(format!("--allow-uid does not guard {address}: TCP knows no users"));
+        }
         if let Address::Unix(path) = address
+            && args.allow_uid.is_empty()
             && is_for_all(path)
         {
             warnings.push(format!(

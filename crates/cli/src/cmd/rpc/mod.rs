@@ -5,7 +5,7 @@ mod early;
 mod listen;
 mod token;
 
-use duet_rpc::transport::Address;
+use duet_rpc::transport::{Address, TokenFile};
 use duet_rpc::{Profile, Server};
 
 use self::early::EarlySignals;
@@ -97,11 +97,11 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
 fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
     // Read the token first, while a signal still ends the process: a pipe may have no writer.
     let parent = settings::process_to_end_with(args);
-    let token = args.listen.token_file.as_deref();
-    let token = token.map(|file| token::read_beside(file, parent)).transpose()?;
+    let tokens = args.listen.token_file.as_deref();
+    let tokens = tokens.map(|file| token::open_beside(file, parent)).transpose()?;
     let early = EarlySignals::capture()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
-    match open_endpoints(&args.listen, token) {
+    match open_endpoints(&args.listen, tokens) {
         Ok(endpoints) => Ok((early, endpoints)),
         Err(problem) => {
             early.release();
@@ -110,8 +110,8 @@ fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
     }
 }
 
-fn open_endpoints(args: &ListenArgs, token: Option<String>) -> Result<Endpoints, Problem> {
-    let endpoints = listen::open(args, token)?;
+fn open_endpoints(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
+    let endpoints = listen::open(args, tokens)?;
     if matches!(endpoints, Endpoints::Stdio) {
         let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));
         console::stdout().map_err(cannot)?;

@@ -1,20 +1,35 @@
 //! HTTP: each message is the body of a POST, and its answer is the response.
 //!
-//! The server sends only answers: it cannot call a client.
+//! | file | contents |
+//! |---|---|
+//! | `service` | the service that other web servers can mount |
+//! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
+//! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
+//! | `respond`, `body`, `events` | one request in, one response out, whole or as a stream of events |
+//! | `client`, `connection`, `reply`, `verdict` | the client |
 
+mod body;
 mod client;
-mod clock;
 mod connection;
 mod event_stream;
-mod intake;
+mod events;
+#[cfg(feature = "websocket")]
+mod handshake;
 mod reply;
-mod server;
+mod respond;
+mod rules;
+mod serve;
+mod service;
 mod shared_socket;
-mod terms;
-#[cfg(test)]
+#[cfg(all(test, feature = "websocket"))]
 mod tests;
 mod verdict;
+mod wire;
 
+pub use body::HttpBody;
 pub(super) use client::Dial;
 pub use client::HttpClient;
-pub use server::HttpServer;
+pub(super) use rules::{Protocols, Rules};
+#[cfg(feature = "websocket")]
+pub(super) use serve::handshake;
+pub use service::{HttpService, ResponseFuture, service};

@@ -1,142 +1,194 @@
-//! Tests of the HTTP parsers with bytes that are cut anywhere, and of a connection that closes.
+//! Heads of requests, and handshakes over real sockets.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-use duet_rpc_proto::frame::Event;
-use proptest::prelude::*;
+use http::request::Parts;
+use http::{HeaderName, Request, Version};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
-use super::HttpServer;
-use super::intake::{HttpAnswer, Intake, RequestStep, Rules};
-use super::terms::Then;
-use crate::net::{AccessPolicy, Socket, Target};
-use crate::transport::{Inbox, TransportKind};
-use crate::{Peer, Router};
+use super::handshake::accept;
+use super::rules::{Asked, Protocols, Rules};
+use super::serve::handshake;
+use crate::net::{AccessPolicy, Socket};
+use crate::remote::Remote;
 
-const LIMIT: usize = 100;
+const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// What a server does with these bytes, until it closes the connection.
-fn serve(pieces: &[&[u8]]) -> Vec<String> {
-    let mut profile = Profile::agent();
-    profile.limits.message_bytes = LIMIT;
-    let mut inbox = Inbox::new(TransportKind::Messages, &profile);
-    let access = Arc::new(AccessPolicy::default());
-    let rules = Rules { access, path: "/".into(), header_bytes: 200, message_bytes: LIMIT };
-    let mut intake = Intake::new(rules);
-    let mut done = Vec::new();
-    for piece in pieces {
-        let mut rest = *piece;
-        loop {
-            let (used, step) = intake.take(rest, &mut inbox).expect("it carries messages");
-            rest = &rest[used..];
-            assert!(inbox.unfinished() <= LIMIT);
-            match step {
-                RequestStep::More => break,
-                // Whether it has to be said depends on how much has come.
-                RequestStep::Continue => {}
-                RequestStep::Message(terms) => {
-                    let text = match inbox.next_event().expect("a message") {
-                        Event::Frame(text) => text.as_str().to_owned(),
-                        Event::Fault(fault) => fault.to_string(),
-                    };
-                    done.push(format!("{text} {:?}", terms.then));
-                    if terms.then != Then::GoOn {
-                        return done;
-                    }
-                }
-                RequestStep::Answer(HttpAnswer { bytes, then }) => {
-                    done.push(format!("{} {then:?}", String::from_utf8_lossy(&bytes)));
-                    if then != Then::GoOn {
-                        return done;
-                    }
-                }
-            }
-        }
+/// The parts of a head.
+fn parts(head: &str) -> Parts {
+    let mut lines = head.trim_end_matches("\r\n").split("\r\n");
+    let words: Vec<_> = lines.next().expect("a first line").split(' ').collect();
+    let version = if words[2] == "HTTP/1.0" { Version::HTTP_10 } else { Version::HTTP_11 };
+    let mut request = Request::builder().method(words[0]).uri(words[1]).version(version);
+    for line in lines {
+        let (name, value) = line.split_once(": ").expect("a header");
+        request = request.header(HeaderName::try_from(name).expect("a name"), value);
     }
-    done
+    request.body(()).expect("a request").into_parts().0
 }
 
-const REQUESTS: [&str; 9] = [
-    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n1234",
-    "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
-    "POST / HTTP/1.1\r\nHost: [::1]\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n",
-    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\n1\r\n0\r\nA: b\r\n\r\n",
-    "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n0123456789",
-    "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "POST / HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
-    "\r\nPOST http://localhost/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1",
-    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n",
-];
-
-/// Texts one behind the other, with a few bytes changed, and places to cut them.
-fn damaged(texts: &'static [&'static str]) -> impl Strategy<Value = (Vec<u8>, Vec<usize>)> {
-    let bytes = prop::collection::vec(prop::sample::select(texts), 1..4)
-        .prop_map(|texts| texts.concat().into_bytes());
-    let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 0..3);
-    let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..6);
-    (bytes, damage, cuts).prop_map(|(mut bytes, damage, cuts)| {
-        for (at, byte, how) in damage {
-            let at = at.index(bytes.len());
-            match how {
-                0 => bytes[at] = byte,
-                1 => bytes.insert(at, byte),
-                _ => drop(bytes.remove(at)),
-            }
-        }
-        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
-        cuts.sort_unstable();
-        (bytes, cuts)
-    })
-}
-
-fn cut<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    let mut from = 0;
-    for &to in cuts {
-        pieces.push(&bytes[from..to]);
-        from = to;
-    }
-    pieces.push(&bytes[from..]);
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
-}
-
-proptest! {
-    #[test]
-    fn t2_requests_mean_the_same_however_they_are_cut((bytes, cuts) in damaged(&REQUESTS)) {
-        let whole = serve(&[&bytes]);
-        prop_assert_eq!(&whole, &serve(&cut(&bytes, &cuts)));
-        prop_assert_eq!(&whole, &serve(&bytes.chunks(1).collect::<Vec<_>>()));
-    }
+fn rules(protocols: Protocols) -> Rules {
+    let access = Arc::new(AccessPolicy::default().token("s3cret"));
+    Rules::new(access, Some("/rpc".into()), protocols, &Profile::agent())
 }
 
 #[test]
-fn t2_what_follows_what_is_skipped_is_served() {
-    let all: Vec<u8> = REQUESTS.concat().into_bytes();
-    let done = serve(&[&all]);
-    assert_eq!(done.len(), REQUESTS.len(), "{done:?}");
-    assert!(done.last().is_some_and(|last| last.starts_with("HTTP/1.1 413 ")));
-    assert!(done[..8].iter().all(|it| it.ends_with(" GoOn")), "{done:?}");
+fn t2_a_websocket_begins_as_its_specification_says() {
+    let headers = format!(
+        "Upgrade: h2c, WebSocket\r\nConnection: keep-alive, upgrade\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol: b\r\n\
+         Sec-WebSocket-Extensions: permessage-deflate\r\n"
+    );
+    let upgrade = |line: &str, headers: &str| accept(&parts(&format!("{line}\r\n{headers}\r\n")));
+    let answer = upgrade("GET / HTTP/1.1", &headers).expect("taken");
+    assert_eq!(answer, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+
+    let rows = [
+        ("POST / HTTP/1.1", headers.clone(), 405),
+        ("GET / HTTP/1.0", headers.clone(), 426),
+        ("GET / HTTP/1.1", String::new(), 426),
+        ("GET / HTTP/1.1", headers.replace("WebSocket\r\n", "x\r\n"), 426),
+        ("GET / HTTP/1.1", headers.replace("upgrade", "x"), 426),
+        ("GET / HTTP/1.1", headers.replace(": 13", ": 8"), 426),
+        ("GET / HTTP/1.1", headers.replace("Sec-WebSocket-Version", "X"), 426),
+        ("GET / HTTP/1.1", headers.replace("Sec-WebSocket-Key", "X"), 400),
+        ("GET / HTTP/1.1", headers.replace(KEY, "short"), 400),
+        ("GET / HTTP/1.1", headers.replace(KEY, "AAAA"), 400),
+        ("GET / HTTP/1.1", headers.replace(KEY, &KEY.replace('=', "")), 400),
+        ("GET / HTTP/1.1", format!("{headers}Sec-WebSocket-Key: {KEY}\r\n"), 400),
+        ("GET / HTTP/1.1", format!("{headers}Content-Length: 1\r\n"), 400),
+        ("GET / HTTP/1.1", format!("{headers}Transfer-Encoding: chunked\r\n"), 400),
+    ];
+    for (line, headers, status) in rows {
+        let refusal = upgrade(line, &headers).expect_err("refused");
+        assert_eq!(refusal.status.as_u16(), status, "{line} {headers}");
+        assert_eq!(refusal.headers.contains(&("connection", "Upgrade")), status == 426);
+        assert_eq!(refusal.headers.contains(&("upgrade", "websocket")), status == 426);
+    }
+    let wrong = upgrade("GET / HTTP/1.1", &headers.replace(": 13", ": 8")).expect_err("refused");
+    assert!(wrong.headers.contains(&("sec-websocket-version", "13")));
 }
 
-#[tokio::test]
-async fn t2_a_connection_that_closes_says_so_in_its_last_response() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+#[test]
+fn t2_heads_that_others_may_read_differently_are_refused() {
+    let rules = rules(Protocols::Http);
+    for (headers, status) in [
+        ("Content-Length: 2", 0),
+        ("Transfer-Encoding: Chunked", 0),
+        ("Content-Length: 2\r\nContent-Length: 2", 400),
+        ("Content-Length: +2", 400),
+        ("Content-Length: ", 400),
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked", 400),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", 400),
+        ("Transfer-Encoding: chunked, chunked", 501),
+        ("Transfer-Encoding: gzip, chunked", 501),
+        ("Transfer-Encoding: identity", 501),
+        ("Expect: 100-continue\r\nExpect: 100-continue", 400),
+    ] {
+        let head = format!("POST /rpc HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        let refused = rules.check_head(&parts(&head)).err();
+        assert_eq!(refused.map_or(0, |refusal| refusal.status.as_u16()), status, "{headers}");
+    }
+    let old = parts("POST /rpc HTTP/1.0\r\nTransfer-Encoding: chunked\r\n");
+    assert_eq!(rules.check_head(&old).expect_err("too old").status.as_u16(), 400);
+    let long = format!("POST /rpc HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n", "x".repeat(9000));
+    assert_eq!(rules.check_head(&parts(&long)).expect_err("too long").status.as_u16(), 431);
+}
+
+#[test]
+fn t1_one_path_serves_both_protocols() {
+    let token = "Host: localhost\r\nAuthorization: Bearer s3cret\r\n";
+    let upgrade = format!(
+        "GET /rpc HTTP/1.1\r\n{token}Upgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n"
+    );
+    let post = format!("POST /rpc HTTP/1.1\r\n{token}Content-Length: 2\r\n");
+    let get = format!("GET /rpc HTTP/1.1\r\n{token}");
+    for (protocols, head, expected) in [
+        (Protocols::Both, &upgrade, "websocket"),
+        (Protocols::Both, &post, "answer"),
+        (Protocols::Both, &get, "405"),
+        (Protocols::Http, &upgrade, "405"),
+        (Protocols::Http, &post, "answer"),
+        (Protocols::WebSocket, &upgrade, "websocket"),
+        (Protocols::WebSocket, &post, "405"),
+        (Protocols::WebSocket, &get, "426"),
+    ] {
+        let asked = match rules(protocols).judge(&parts(head)) {
+            Ok((_, Asked::Answer)) => "answer".to_owned(),
+            Ok((_, Asked::Preflight)) => "preflight".to_owned(),
+            Ok((_, Asked::WebSocket(_))) => "websocket".to_owned(),
+            Err(refusal) => refusal.status.as_str().to_owned(),
+        };
+        assert_eq!(asked, expected, "{protocols:?} {head}");
+    }
+}
+
+const SHORT: Duration = Duration::from_millis(50);
+const LONG: Duration = Duration::from_secs(60);
+
+/// What a client hears that says this, and what the server makes of it. A patient client closes its end.
+async fn say(bytes: &str, patience: Duration) -> (String, io::Result<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let (client, server) = tokio::join!(tokio::net::TcpStream::connect(address), listener.accept());
-    let (mut client, (server, _)) = (client.expect("connected"), server.expect("accepted"));
-    let (profile, access) = (Profile::agent(), Arc::new(AccessPolicy::default()));
-    let transport = HttpServer::new(Socket::tcp(server), access, &Target::default(), &profile);
-    let router = Router::new().shutdown_method("go", async || 1);
-    let peer = Peer::builder(transport).profile(profile).router(router).spawn();
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"go"}"#;
-    let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ";
-    let request = format!("{head}{}\r\n\r\n{body}", body.len());
-    client.write_all(request.as_bytes()).await.expect("it is sent");
+    let (server, client) = tokio::join!(listener.accept(), TcpStream::connect(address));
+    let (server, mut client) = (server.expect("a connection").0, client.expect("a connection"));
+    let profile = Profile::agent().with(|it| it.read_timeout = Some(patience));
+    let serving = tokio::spawn(async move {
+        let rules = rules(Protocols::WebSocket);
+        handshake(Socket::tcp(server), rules, Remote::new(), &profile).await.map(drop)
+    });
+    client.write_all(bytes.as_bytes()).await.expect("it is sent");
     let mut heard = String::new();
-    client.read_to_string(&mut heard).await.expect("it ends");
-    assert!(heard.contains("\r\nConnection: close\r\n"), "{heard}");
-    assert!(heard.ends_with(r#"{"jsonrpc":"2.0","id":1,"result":1}"#), "{heard}");
-    drop(peer);
+    if bytes.len() < 10 && patience == LONG {
+        client.shutdown().await.expect("it is open");
+    }
+    client.read_to_string(&mut heard).await.expect("it is read");
+    (heard, serving.await.expect("no panic"))
+}
+
+const GOOD: &str = "GET /rpc?x HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+    Sec-WebSocket-Version: 13\r\nAuthorization: Bearer s3cret\r\n\r\n";
+
+#[tokio::test]
+async fn t3_a_refused_websocket_gets_the_reason() {
+    let (heard, outcome) = say(GOOD, LONG).await;
+    assert!(heard.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{heard}");
+    assert!(
+        heard.contains("\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
+        "{heard}"
+    );
+    outcome.expect("it is taken");
+    let long = format!("GET / HTTP/1.1\r\nA: {}", "a".repeat(8 * 1024));
+    let rows = [
+        (GOOD.replace("localhost", "evil.example"), 403),
+        (GOOD.replace("Upgrade:", "Origin: http://evil.example\r\nUpgrade:"), 403),
+        (GOOD.replace("s3cret", "wrong"), 401),
+        (GOOD.replace("/rpc", "/"), 404),
+        (GOOD.replace("GET", "POST"), 405),
+        (GOOD.replace("Upgrade: websocket\r\n", ""), 426),
+        (GOOD.replace("Host: localhost\r\n", ""), 400),
+        ("\u{16}\u{3}\u{1}".to_owned(), 400),
+        (long, 431),
+    ];
+    for (request, status) in rows {
+        let (heard, outcome) = say(&request, LONG).await;
+        assert!(heard.starts_with(&format!("HTTP/1.1 {status} ")), "{request:.60}: {heard}");
+        let lower = heard.to_ascii_lowercase();
+        let connection = lower.lines().find(|line| line.starts_with("connection: "));
+        assert!(connection.is_some_and(|line| line.ends_with("close")), "{heard}");
+        assert!(!heard.contains("s3cret") && heard.ends_with(".\n"), "{heard}");
+        let error = outcome.expect_err("it is refused").to_string();
+        assert!(error.starts_with(&format!("a client was refused: {status} ")), "{error}");
+    }
+    let (heard, outcome) = say("GET / HTT", SHORT).await;
+    assert!(heard.starts_with("HTTP/1.1 408 ") && outcome.is_err(), "{heard}");
+    let (heard, outcome) = say("GET / HTT", LONG).await;
+    assert!(heard.is_empty(), "{heard}");
+    assert_eq!(outcome.expect_err("it has gone").kind(), io::ErrorKind::UnexpectedEof);
 }

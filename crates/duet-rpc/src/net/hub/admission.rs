@@ -35,7 +35,7 @@ impl Admission {
 }
 
 /// The permit of one connection. The number of permits is the number of connections.
-pub(super) struct Permit(Arc<Admission>);
+pub(in crate::net) struct Permit(Arc<Admission>);
 
 impl Permit {
     /// Takes a permit; `None` if there are `most` connections already.

@@ -2,11 +2,13 @@
 
 mod admission;
 mod builder;
+mod served;
 
 use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -14,26 +16,28 @@ use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc_proto::message::{ErrorObject, Id, write_error};
+use duet_rpc_proto::message::{ErrorObject, Id, Reason, write_error};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use self::admission::{Admission, Permit};
+use self::admission::Admission;
+pub(in crate::net) use self::admission::Permit;
 pub use self::builder::HubBuilder;
 #[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
+#[cfg(feature = "http")]
+pub(in crate::net) use self::served::HubExchange;
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
-use crate::error::Logged;
 use crate::log_limit::LogLimiter;
 #[cfg(unix)]
 use crate::net::Reserve;
 use crate::net::{Incoming, Listener};
-use crate::panic_guard;
-use crate::peer::{Peer, PeerBuilder, Peers};
+use crate::peer::{Peer, Peers};
+use crate::remote::Remote;
 use crate::router::Router;
-use crate::transport::TransportKind;
+use crate::transport::Transport;
 
 /// Maximum number of refused connections that stay open for a moment, so that their remotes can read the reason.
 /// The hub sends the reason to further connections, too, but closes them immediately.
@@ -44,8 +48,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves many connections with one router, until it is stopped.
 ///
-/// Each connection is a separate [`Peer`]. Handlers keep values of one connection in [`Peer::extension`]; over HTTP
-/// these values belong to one request.
+/// Each connection is a separate [`Peer`], and over HTTP each request is a connection of its own. Handlers keep values
+/// of one connection in [`Peer::extension`].
 ///
 /// ```
 /// use duet_rpc::{Hub, Profile, Router, transport::Listener};
@@ -67,6 +71,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub struct Hub(Arc<HubState>);
 
+#[cfg_attr(feature = "http", derive(Clone))]
 struct HubState {
     profile: Profile,
     router: Router,
@@ -84,6 +89,7 @@ struct HubState {
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
 
 /// The runtime that serves a connection.
+#[cfg_attr(feature = "http", derive(Clone))]
 enum RuntimeChoice {
     /// The runtime that accepts the connection.
     Here,
@@ -153,14 +159,34 @@ impl Hub {
     }
 
     fn admit(&self, incoming: Incoming, log_limit: &LogLimiter) {
+        if let Err(error) = incoming.check_user() {
+            log_limit.log("connections refused", || {
+                tracing::warn!("connection refused: {error}");
+            });
+            let error = ErrorObject::invalid_request_because(Reason::UserNotAllowed);
+            return self.refuse(incoming, &frame(&self.0.profile, &error));
+        }
         let Some(permit) = Permit::take(&self.0.admission, self.0.most) else {
             let limit = self.0.most;
             log_limit.log("connections refused", || {
                 tracing::warn!(limit, "connection refused: too many connections");
             });
-            return self.refuse(incoming);
+            return self.refuse(incoming, &busy(&self.0.profile, limit));
         };
-        let work = serve_connection(Arc::clone(&self.0), incoming, permit);
+        let hub = self.clone();
+        #[cfg(feature = "http")]
+        if incoming.is_http() {
+            return self.spawn(async move {
+                let _permit = permit;
+                incoming.serve_http(hub).await;
+            });
+        }
+        // Boxed, so that the memory for opening is freed while the connection is open.
+        let opening = Box::pin(async move { incoming.open(&hub.0.profile).await });
+        self.spawn(serve_connection(self.clone(), opening, permit));
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let elsewhere: Option<Handle> = match &self.0.runtime {
             RuntimeChoice::Here => None,
             #[cfg(unix)]
@@ -172,8 +198,8 @@ impl Hub {
         }
     }
 
-    fn refuse(&self, incoming: Incoming) {
-        let refused = incoming.refuse(&busy(&self.0.profile, self.0.most));
+    fn refuse(&self, incoming: Incoming, reason: &[u8]) {
+        let refused = incoming.refuse(reason);
         let admission = Arc::clone(&self.0.admission);
         if admission.refusals.fetch_add(1, Ordering::Relaxed) >= MOST_REFUSALS {
             admission.refusals.fetch_sub(1, Ordering::Relaxed);
@@ -192,7 +218,7 @@ impl Hub {
         listener: &mut Listener,
         reserve: &mut Reserve,
         log_limit: &LogLimiter,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let refuse = |incoming: Incoming| {
             let connections = self.connections();
             log_limit.log("connections refused", || {
@@ -232,40 +258,19 @@ impl Hub {
     }
 }
 
+/// The opening of an accepted connection.
+type Opening = Pin<Box<dyn Future<Output = io::Result<(Box<dyn Transport>, Remote)>> + Send>>;
+
 /// Serves one connection from the first byte to the end.
-async fn serve_connection(hub: Arc<HubState>, incoming: Incoming, _permit: Permit) {
-    let mut stopping = hub.admission.is_stopping.subscribe();
-    // Boxed, so that the memory for opening is freed while the connection is open.
-    let opening = Box::pin(incoming.open(&hub.profile));
-    let (transport, remote) = match until(&mut stopping, opening).await {
-        Some(Ok(opened)) => opened,
-        Some(Err(error)) => {
-            tracing::debug!(%error, "cannot open a connection");
-            return;
+async fn serve_connection(hub: Hub, opening: Opening, _permit: Permit) {
+    let mut stopping = hub.0.admission.is_stopping.subscribe();
+    match until(&mut stopping, opening).await {
+        Some(Ok((transport, remote))) => {
+            hub.connect(transport, remote).await;
         }
-        None => return,
-    };
-    let router = match transport.kind() {
-        TransportKind::Exchange => hub.one_way.clone(),
-        _ => hub.router.clone(),
-    };
-    let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
-    let registry = &hub.admission.registry;
-    let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
-    driver.share_thread();
-    driver.use_pool(hub.workers.clone());
-    let shared = Arc::clone(peer.shared());
-    shared.span.in_scope(|| tracing::debug!("connection opened"));
-    if let Some(on_connect) = &hub.on_connect
-        && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
-    {
-        // A graceful close: the remote learns of it, and none of its messages is handled.
-        shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
-        peer.begin_close(None);
+        Some(Err(error)) => tracing::debug!(%error, "cannot open a connection"),
+        None => {}
     }
-    let _registration = registry.enter(peer, || *hub.admission.is_stopping.borrow());
-    let end = (&mut driver).await;
-    shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
 }
 
 /// Waits for a future; `None` if the hub stops first.
@@ -284,14 +289,18 @@ async fn until<T>(
 
 /// The frame with the error for a connection over the limit.
 fn busy(profile: &Profile, limit: usize) -> Vec<u8> {
+    frame(profile, &ErrorObject::server_busy(profile.busy_code, limit as u64))
+}
+
+/// The frame with an error that answers no message.
+fn frame(profile: &Profile, error: &ErrorObject) -> Vec<u8> {
     let framing = match profile.framing {
         FramingChoice::Fixed(framing) => framing,
         FramingChoice::Auto => Framing::Lsp,
     };
-    let error = ErrorObject::server_busy(profile.busy_code, limit as u64);
     let mut frame = Vec::new();
     let Ok(()) = write_frame(framing, &mut frame, |out| {
-        write_error(out, &Id::NULL, &error);
+        write_error(out, &Id::NULL, error);
         Ok::<_, Infallible>(())
     });
     frame

@@ -43,6 +43,11 @@ impl SocketFile {
         data.is_some_and(|data| data.is_ok_and(|data| data.mode() & 0o7777 == 0o600))
     }
 
+    /// Lets every user connect. It changes the mode of this file alone, whatever another user has put at the path.
+    pub(super) fn open_to_all(&self) -> io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |own| own.open_to_all())
+    }
+
     /// A file that another process made and will remove.
     pub(super) fn of_another() -> Self {
         SocketFile(None)
@@ -60,6 +65,29 @@ impl SocketFile {
 }
 
 impl Own {
+    #[cfg(target_os = "linux")]
+    fn open_to_all(&self) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::PermissionsExt;
+
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&file)?;
+        if (found.st_dev, found.st_ino) != self.identity {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another file took its place"));
+        }
+        // This descriptor allows no change of the mode itself.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn open_to_all(&self) -> io::Result<()> {
+        let everyone = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        Ok(rustix::fs::chmodat(rustix::fs::CWD, &self.path, everyone, flags)?)
+    }
+
     fn remove(&self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
             // If it cannot be removed, the next server finds that nobody listens on it.

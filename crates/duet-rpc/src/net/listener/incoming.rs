@@ -9,26 +9,27 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 #[cfg(feature = "websocket")]
 use std::sync::atomic::AtomicBool;
+#[cfg(feature = "http")]
+use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-#[cfg(feature = "websocket")]
-use duet_rpc_proto::ws::Role;
 #[cfg(unix)]
 use tokio::net::unix::UCred;
 
 use super::browser_guard::BrowserGuard;
+use super::users::AllowedUsers;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::net::AccessPolicy;
-#[cfg(feature = "http")]
-use crate::net::HttpServer;
 use crate::net::Socket;
 #[cfg(feature = "websocket")]
-use crate::net::WebSocket;
-#[cfg(any(feature = "http", feature = "websocket"))]
-use crate::net::web::{HttpRefusal, final_response};
-#[cfg(feature = "websocket")]
-use crate::net::web::{IDLE, Upgraded, upgrade};
+use crate::net::http::handshake;
+#[cfg(feature = "http")]
+use crate::net::http::{Protocols, Rules};
+#[cfg(feature = "http")]
+use crate::net::web::HttpRefusal;
+#[cfg(feature = "http")]
+use crate::net::{HttpService, Hub, unsupported};
 #[cfg(unix)]
 use crate::remote::Identity;
 use crate::remote::Remote;
@@ -43,8 +44,11 @@ const SKIPPED: usize = 64 * 1024;
 pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
+    users: AllowedUsers,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
+    #[cfg(feature = "http")]
+    idle_timeout: Option<Duration>,
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
 }
@@ -61,8 +65,11 @@ impl Incoming {
         Incoming {
             accepted,
             speaks: listener.speaks.clone(),
+            users: listener.users.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::clone(&listener.access),
+            #[cfg(feature = "http")]
+            idle_timeout: listener.idle_timeout,
             #[cfg(feature = "websocket")]
             going_away: Arc::clone(&listener.going_away),
         }
@@ -84,9 +91,21 @@ impl Incoming {
         }
     }
 
+    /// Checks that the remote's user may connect. Only Unix sockets know the user.
+    pub(crate) fn check_user(&self) -> io::Result<()> {
+        match &self.accepted {
+            Accepted::Tcp(..) => Ok(()),
+            #[cfg(unix)]
+            Accepted::Unix(..) => self.users.check(&self.remote()),
+        }
+    }
+
     /// Opens the connection; returns its transport and its remote. For WebSocket this includes the
     /// handshake, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
     /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
+    ///
+    /// HTTP has no lasting connection, so it fails with `Unsupported` for a listener at an `http://` address.
+    /// Use [`Hub::serve`](crate::Hub::serve), or an `HttpService`.
     ///
     /// # Panics
     ///
@@ -96,6 +115,7 @@ impl Incoming {
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
+        self.check_user()?;
         let remote = self.remote();
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
@@ -103,20 +123,36 @@ impl Incoming {
             Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             Speaks::Frames => Ok((Box::new(socket), remote)),
             #[cfg(feature = "http")]
-            Speaks::Http(target) => {
-                Ok((Box::new(HttpServer::new(socket, self.access, &target, profile)), remote))
-            }
+            Speaks::Http(_) => Err(unsupported(
+                "HTTP has no lasting connection: serve the listener with a Hub, or use http::service",
+            )),
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
-                let (path, limit) = (target.path(), profile.limits.header_bytes);
-                let patience = profile.read_timeout.unwrap_or(IDLE);
-                let agreed = upgrade(socket, &self.access, path, limit, patience);
-                let Upgraded { socket, rest, identity } = agreed.await?;
-                let transport = WebSocket::new(socket, Role::Server, profile, rest);
-                let transport = transport.going_away(self.going_away);
-                let remote = identity.into_iter().fold(remote, Remote::with_identity);
-                Ok((Box::new(transport), remote))
+                let path = Some(target.path().into());
+                let rules = Rules::new(self.access, path, Protocols::WebSocket, profile);
+                let (transport, remote) = handshake(socket, rules, remote, profile).await?;
+                Ok((Box::new(transport.going_away(self.going_away)), remote))
             }
+        }
+    }
+
+    /// Returns `true` if it speaks HTTP.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_http(&self) -> bool {
+        matches!(self.speaks, Speaks::Http(_))
+    }
+
+    /// Serves the requests of a connection that speaks HTTP.
+    #[cfg(feature = "http")]
+    pub(crate) async fn serve_http(self, hub: Hub) {
+        let remote = self.remote();
+        let Speaks::Http(target) = self.speaks else { return };
+        let path = Some(target.path().into());
+        let rules = Rules::new(self.access, path, Protocols::Http, hub.profile());
+        let service = HttpService::with_rules(hub, rules, self.idle_timeout);
+        match self.accepted.into_socket() {
+            Ok(socket) => service.serve_socket(socket, remote).await,
+            Err(error) => tracing::debug!(%error, "cannot open a connection"),
         }
     }
 
@@ -125,8 +161,8 @@ impl Incoming {
     pub(crate) fn refuse(self, frame: &[u8]) -> RefusedConnection {
         let reason = match self.speaks {
             Speaks::Frames => Cow::Borrowed(frame),
-            #[cfg(any(feature = "http", feature = "websocket"))]
-            _ => Cow::Owned(final_response(&HttpRefusal::BUSY)),
+            #[cfg(feature = "http")]
+            _ => Cow::Owned(HttpRefusal::BUSY.to_bytes()),
         };
         // A remote that is gone does not get it.
         let _ = self.accepted.write_last(&reason);

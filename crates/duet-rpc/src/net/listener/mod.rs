@@ -7,6 +7,7 @@
 //! | `file` | the file of a Unix socket: when it may be replaced and removed |
 //! | `browser_guard` | closes TCP connections that begin as HTTP |
 //! | `incoming` | an accepted connection, and the protocol on it |
+//! | `users` | users that may connect to a Unix socket |
 //! | `reserve` | a spare descriptor to refuse connections with when there is no other |
 
 mod bind;
@@ -15,6 +16,7 @@ mod file;
 mod incoming;
 #[cfg(unix)]
 mod reserve;
+mod users;
 
 use std::fmt;
 use std::io;
@@ -24,8 +26,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
+#[cfg(feature = "http")]
+use std::time::Duration;
 
 use super::address::resolve;
+#[cfg(feature = "http")]
+use super::web::IDLE;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{AccessPolicy, Target};
 use super::{Address, AddressError, unsupported};
@@ -35,6 +41,7 @@ use incoming::Accepted;
 pub use incoming::Incoming;
 #[cfg(unix)]
 pub(crate) use reserve::Reserve;
+use users::AllowedUsers;
 
 /// A listening socket, for TCP, Unix sockets, WebSocket or HTTP.
 ///
@@ -65,8 +72,11 @@ pub struct Listener {
     address: Address,
     socket: Bound,
     speaks: Speaks,
+    users: AllowedUsers,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
+    #[cfg(feature = "http")]
+    idle_timeout: Option<Duration>,
     /// `true` if a close tells clients that this server goes away.
     #[cfg(feature = "websocket")]
     going_away: Arc<AtomicBool>,
@@ -157,8 +167,11 @@ impl Listener {
             address,
             socket,
             speaks,
+            users: AllowedUsers::default(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::default(),
+            #[cfg(feature = "http")]
+            idle_timeout: Some(IDLE),
             #[cfg(feature = "websocket")]
             going_away: Arc::default(),
         };
@@ -183,6 +196,41 @@ impl Listener {
             None => access,
         });
         self
+    }
+
+    /// Sets the idle timeout of HTTP connections; see [`HttpService::idle_timeout`](crate::http::HttpService::idle_timeout).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
+        self.idle_timeout = idle_timeout;
+        self
+    }
+
+    /// Accepts only processes of these users on a Unix socket. The operating system proves the user id. A
+    /// [`Hub`](crate::Hub) answers others with an error, and logs their user id; [`Incoming::open`] fails. The user of
+    /// this process has to be in the list, too. Other transports do not know the user, and ignore this.
+    ///
+    /// If the list contains another user, the mode of the socket's file becomes 0666, so that the user can connect: the
+    /// list takes over from the mode. The mode of a socket that another process made stays.
+    ///
+    /// ```no_run
+    /// use duet_rpc::transport::Listener;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let listener = Listener::bind("unix:///run/agent/socket")?.allow_uids([0, 1000])?;
+    /// # drop(listener);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn allow_uids(mut self, uids: impl IntoIterator<Item = u32>) -> io::Result<Self> {
+        self.users = AllowedUsers::new(uids);
+        #[cfg(unix)]
+        if let Bound::Unix(_, file) | Bound::UnixActive(_, file) = &self.socket
+            && self.users.includes_others()
+        {
+            file.open_to_all()?;
+        }
+        Ok(self)
     }
 
     /// The address that it listens at, with its actual port.

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use http::StatusCode;
+
 use crate::log_limit::LogLimiter;
 
 /// A status code of HTTP.
@@ -11,24 +13,6 @@ use crate::log_limit::LogLimiter;
 pub(in crate::net) struct Status(pub(in crate::net) u16);
 
 impl Status {
-    pub(in crate::net) const OK: Status = Status(200);
-    pub(in crate::net) const ACCEPTED: Status = Status(202);
-    pub(in crate::net) const NO_CONTENT: Status = Status(204);
-    pub(in crate::net) const BAD_REQUEST: Status = Status(400);
-    pub(in crate::net) const UNAUTHORIZED: Status = Status(401);
-    pub(in crate::net) const FORBIDDEN: Status = Status(403);
-    pub(in crate::net) const NOT_FOUND: Status = Status(404);
-    pub(in crate::net) const METHOD_NOT_ALLOWED: Status = Status(405);
-    pub(in crate::net) const TIMEOUT: Status = Status(408);
-    pub(in crate::net) const LENGTH_REQUIRED: Status = Status(411);
-    pub(in crate::net) const TOO_LARGE: Status = Status(413);
-    pub(in crate::net) const EXPECTATION_FAILED: Status = Status(417);
-    pub(in crate::net) const UPGRADE_REQUIRED: Status = Status(426);
-    pub(in crate::net) const HEAD_TOO_LARGE: Status = Status(431);
-    pub(in crate::net) const NOT_IMPLEMENTED: Status = Status(501);
-    pub(in crate::net) const UNAVAILABLE: Status = Status(503);
-    pub(in crate::net) const VERSION: Status = Status(505);
-
     /// What the code is called. The text that a server sends is not shown to anybody: it may be
     /// anything.
     fn name(self) -> &'static str {
@@ -84,25 +68,28 @@ impl fmt::Display for Status {
 /// Why a request is not served. All of it is fixed text: nothing of the request stands in it (E1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) struct HttpRefusal {
-    pub(in crate::net) status: Status,
+    pub(in crate::net) status: StatusCode,
     /// What is wrong and what to do, for the one who asked and for the log.
     pub(in crate::net) why: &'static str,
-    /// A header line of its own, with its line end.
-    pub(in crate::net) header: &'static str,
+    /// Headers of its own: names in lower case, and values.
+    pub(in crate::net) headers: &'static [(&'static str, &'static str)],
 }
 
 impl HttpRefusal {
-    pub(in crate::net) const fn new(status: Status, why: &'static str) -> Self {
-        HttpRefusal { status, why, header: "" }
+    pub(in crate::net) const fn new(status: StatusCode, why: &'static str) -> Self {
+        HttpRefusal { status, why, headers: &[] }
     }
 
-    pub(in crate::net) const fn with_header(mut self, header: &'static str) -> Self {
-        self.header = header;
+    pub(in crate::net) const fn with_headers(
+        mut self,
+        headers: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        self.headers = headers;
         self
     }
 
     pub(in crate::net) const fn malformed(why: &'static str) -> Self {
-        HttpRefusal::new(Status::BAD_REQUEST, why)
+        HttpRefusal::new(StatusCode::BAD_REQUEST, why)
     }
 
     /// Logs it. Nothing of the request stands there (G6).
@@ -110,23 +97,56 @@ impl HttpRefusal {
         static METER: LogLimiter = LogLimiter::new(20);
 
         METER.log("requests refused", || {
-            tracing::warn!(status = self.status.0, why = self.why, "request refused");
+            tracing::warn!(status = self.status.as_u16(), why = self.why, "request refused");
         });
     }
 
+    /// The whole response, behind which the connection ends, for one who is refused before a request was read.
+    pub(in crate::net) fn to_bytes(self) -> Vec<u8> {
+        let HttpRefusal { status, why, headers } = self;
+        let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
+        let lines: String = lines.collect();
+        let length = why.len() + 1;
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n\
+             Content-Length: {length}\r\n{lines}Connection: close\r\n\r\n{why}\n"
+        )
+        .into_bytes()
+    }
+
     /// The request took too long to arrive.
-    pub(in crate::net) const LATE: HttpRefusal =
-        HttpRefusal::new(Status::TIMEOUT, "The request took too long to arrive. Send it again.");
+    pub(in crate::net) const LATE: HttpRefusal = HttpRefusal::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "The request took too long to arrive. Send it again.",
+    );
 
     /// As many connections as there may be are open already.
-    pub(in crate::net) const BUSY: HttpRefusal =
-        HttpRefusal::new(Status::UNAVAILABLE, "Too many connections are open. Try again later.");
+    pub(in crate::net) const BUSY: HttpRefusal = HttpRefusal::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Too many connections are open. Try again later.",
+    );
+
+    /// The server stops, and the request was not answered in time.
+    pub(in crate::net) const STOPPING: HttpRefusal = HttpRefusal::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "The server is stopping. Try again later.",
+    );
 
     /// Another path than the one that is served.
     pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
-        Status::NOT_FOUND,
+        StatusCode::NOT_FOUND,
         "Nothing is served under this path. Use the path that the server announces.",
     );
+
+    /// A body over the limit.
+    pub(in crate::net) const OVERSIZE: HttpRefusal = HttpRefusal::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "The body is longer than a message may be.",
+    );
+
+    /// A body whose end cannot be found.
+    pub(in crate::net) const CHUNKS: HttpRefusal =
+        HttpRefusal::malformed("The chunks of the body are malformed.");
 }
 
 /// The HTTP status with which a server refused a connection or a message.

@@ -1,0 +1,89 @@
+//! Event stream: the answer to a request whose handler sends notifications before it (`text/event-stream`).
+//!
+//! The first message decides. If it is the answer, the response is plain JSON; if it is a notification, each
+//! message becomes an event, and the answer is the last one. While nothing comes, a comment keeps proxies from
+//! closing the connection. Dropping the body cancels the request.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::ACCEPT;
+use http::request::Parts;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::body::counted;
+use crate::connection::memory::Budget;
+use crate::net::hub::HubExchange;
+
+/// The time without a message after which a comment is sent.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The content type of an event stream.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+/// The messages of a request, as events.
+pub(super) struct EventBody {
+    exchange: HubExchange,
+    /// The message that has decided.
+    first: Option<Vec<u8>>,
+    budget: Arc<Budget>,
+    keep_alive: Pin<Box<Sleep>>,
+}
+
+impl EventBody {
+    pub(super) fn new(exchange: HubExchange, first: Vec<u8>, budget: Arc<Budget>) -> Self {
+        let keep_alive = Box::pin(sleep(KEEP_ALIVE));
+        EventBody { exchange, first: Some(first), budget, keep_alive }
+    }
+
+    /// Ready with the next event, or a comment; `None` behind the last one.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let message = match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => self.exchange.poll_next(cx),
+        };
+        match message {
+            Poll::Ready(message) => {
+                self.rest();
+                Poll::Ready(message.map(|message| counted(event(&message), &self.budget)))
+            }
+            Poll::Pending if self.keep_alive.as_mut().poll(cx).is_ready() => {
+                self.rest();
+                Poll::Ready(Some(Bytes::from_static(b":\n\n")))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn rest(&mut self) {
+        self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
+    }
+}
+
+/// A message as an event. It has no line end: the outbox writes each message on one line.
+fn event(message: &[u8]) -> Vec<u8> {
+    [b"data: ", message, b"\n\n"].concat()
+}
+
+/// Returns `true` if the client takes an event stream.
+pub(super) fn takes_events(parts: &Parts) -> bool {
+    let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let mut types = lines.flat_map(|line| line.split(',')).map(|it| it.split(';').next());
+    types.any(|it| it.is_some_and(|it| it.trim().eq_ignore_ascii_case(EVENT_STREAM)))
+}
+
+/// Returns `true` if a message that we send is an answer, and not a notification.
+pub(super) fn is_answer(message: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct SentHead {
+        method: Option<IgnoredAny>,
+    }
+
+    message.starts_with(b"[")
+        || serde_json::from_slice::<SentHead>(message).map_or(true, |sent| sent.method.is_none())
+}

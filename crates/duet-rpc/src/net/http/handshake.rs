@@ -1,0 +1,82 @@
+//! WebSocket handshake of a server: the rules for the request, and its answer.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+
+use crate::net::web::{HttpRefusal, answer_to};
+
+pub(super) const NO_UPGRADE: HttpRefusal = HttpRefusal::new(
+    StatusCode::UPGRADE_REQUIRED,
+    "WebSockets are served here. Connect with a client of WebSockets.",
+)
+.with_headers(&[("connection", "Upgrade"), ("upgrade", "websocket")]);
+const VERSION: HttpRefusal = HttpRefusal::new(
+    StatusCode::UPGRADE_REQUIRED,
+    "This version of WebSockets is not served. Use 13.",
+)
+.with_headers(&[
+    ("connection", "Upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+]);
+const METHOD: HttpRefusal = HttpRefusal::new(
+    StatusCode::METHOD_NOT_ALLOWED,
+    "WebSockets are served here. Begin them with GET.",
+)
+.with_headers(&[("allow", "GET")]);
+const KEY: HttpRefusal = HttpRefusal::malformed(
+    "The head is malformed: Sec-WebSocket-Key has to be 16 bytes in base64.",
+);
+const BODY: HttpRefusal = HttpRefusal::malformed("A request that begins a WebSocket has no body.");
+
+/// Returns `true` if the request wants to begin a WebSocket.
+pub(super) fn is_asked_for(parts: &Parts) -> bool {
+    parts.method == Method::GET && lists(&parts.headers, &UPGRADE, "websocket")
+}
+
+/// The value of `Sec-WebSocket-Accept` for a request that begins a WebSocket. No extension is chosen,
+/// whatever the client offers.
+pub(super) fn accept(parts: &Parts) -> Result<HeaderValue, HttpRefusal> {
+    let headers = &parts.headers;
+    if parts.method != Method::GET {
+        return Err(METHOD);
+    }
+    let is_upgrade = parts.version == Version::HTTP_11
+        && lists(headers, &UPGRADE, "websocket")
+        && lists(headers, &CONNECTION, "upgrade");
+    if !is_upgrade {
+        return Err(NO_UPGRADE);
+    }
+    if single(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
+        return Err(VERSION);
+    }
+    let has_no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
+        && !headers.contains_key(TRANSFER_ENCODING);
+    if !has_no_body {
+        return Err(BODY);
+    }
+    let key = single(headers, &SEC_WEBSOCKET_KEY).ok_or(KEY)?;
+    if STANDARD.decode(key).map_or(true, |bytes| bytes.len() != 16) {
+        return Err(KEY);
+    }
+    HeaderValue::try_from(answer_to(key)).map_err(|_| KEY)
+}
+
+/// The value of a header that stands there once.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Returns `true` if the lists in the headers of this name have that word.
+fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
+}

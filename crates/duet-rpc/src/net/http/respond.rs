@@ -1,0 +1,312 @@
+//! Responses: one request in, one response out.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use bytes::Buf;
+use duet_rpc_proto::fault::{Fault, FaultKind};
+use duet_rpc_proto::message;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http_body::Body;
+use tokio::time::timeout;
+
+use super::body::HttpBody;
+use super::events::{EVENT_STREAM, EventBody, is_answer, takes_events};
+#[cfg(feature = "websocket")]
+use super::handshake::NO_UPGRADE;
+use super::rules::{Asked, Rules, content_length, expectation};
+use super::wire::Progress;
+use crate::error::CloseReason;
+use crate::net::Hub;
+use crate::net::web::{Admitted, HttpRefusal};
+use crate::remote::{Identity, Remote};
+
+/// Makes the responses to the requests of one client.
+#[derive(Clone)]
+pub(super) struct Responder {
+    pub(super) rules: Arc<Rules>,
+    /// The hub whose methods are served; `None` if only WebSockets are.
+    pub(super) hub: Option<Hub>,
+    pub(super) remote: Remote,
+    /// Shared with the wire, which then has the timeouts; without it they are here.
+    pub(super) progress: Option<Arc<Progress>>,
+}
+
+/// A response, and what becomes of its connection.
+pub(super) struct Responded {
+    pub(super) response: Response<HttpBody>,
+    /// The connection becomes a WebSocket.
+    #[cfg(feature = "websocket")]
+    pub(super) handover: Option<Handover>,
+}
+
+/// A connection that becomes a WebSocket.
+#[cfg(feature = "websocket")]
+pub(super) struct Handover {
+    pub(super) upgrade: hyper::upgrade::OnUpgrade,
+    pub(super) remote: Remote,
+}
+
+/// The body of a refused request is skipped if it is no longer than this. To skip a longer one would cost
+/// more than a new connection.
+const SHORT: u64 = 8 * 1024;
+
+/// The content type of messages.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// What a page is told that asks beforehand what it may send.
+const PREFLIGHT: &[(&str, &str)] = &[
+    ("access-control-allow-methods", "POST"),
+    (
+        "access-control-allow-headers",
+        "Authorization, Content-Type, Mcp-Protocol-Version, Mcp-Session-Id",
+    ),
+    ("access-control-allow-private-network", "true"),
+    ("access-control-max-age", "600"),
+];
+
+/// The headers of a stream of events. A proxy must not hold events back.
+const EVENTS: &[(&str, &str)] =
+    &[("content-type", EVENT_STREAM), ("cache-control", "no-cache"), ("x-accel-buffering", "no")];
+
+impl Responder {
+    pub(super) async fn respond<B: Body>(&self, request: Request<B>) -> Responded {
+        let (mut parts, body) = request.into_parts();
+        let is_http1 = parts.version <= Version::HTTP_11;
+        let judged = match self.rules.check_head(&parts) {
+            Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
+            Err(refusal) => Err((refusal, true)),
+        };
+        // A page may read a refusal too.
+        let origin = match &judged {
+            Ok((admitted, _)) => admitted.origin.clone(),
+            Err(_) => self.rules.access.cors_origin(&parts),
+        };
+        let mut responded = match judged {
+            Ok((admitted, Asked::Answer)) => self.answer(&mut parts, admitted, body).await.into(),
+            Ok((_, Asked::Preflight)) => {
+                let mut response = with_status(StatusCode::NO_CONTENT);
+                add_headers(response.headers_mut(), PREFLIGHT);
+                response.into()
+            }
+            #[cfg(feature = "websocket")]
+            Ok((admitted, Asked::WebSocket(accept))) => self.hand_over(parts, admitted, accept),
+            Err((refusal, closes)) => {
+                let closes = closes || !self.skip_body(&parts, &refusal, body).await;
+                refuse(&refusal, closes && is_http1).into()
+            }
+        };
+        let response = &mut responded.response;
+        if let Some(origin) = origin {
+            response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Origin"));
+        }
+        if let Some(progress) = &self.progress {
+            progress.serve();
+            let body = std::mem::replace(response.body_mut(), HttpBody::empty());
+            *response.body_mut() = body.tell(Arc::clone(progress));
+        }
+        responded
+    }
+
+    async fn answer<B: Body>(
+        &self,
+        parts: &mut Parts,
+        admitted: Admitted,
+        body: B,
+    ) -> Response<HttpBody> {
+        let is_http1 = parts.version <= Version::HTTP_11;
+        let message = match self.read(body, self.rules.message_bytes()).await {
+            Ok(message) => message,
+            Err(refusal) => return refuse(&refusal, is_http1),
+        };
+        if let Some(progress) = &self.progress {
+            progress.serve();
+        }
+        let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
+        let takes_events = takes_events(parts);
+        let remote = self.remote_of(parts, admitted.identity);
+        let mut exchange = hub.exchange(message, remote, takes_events);
+        let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
+            Some(first) if takes_events && !is_answer(&first) => {
+                let events = EventBody::new(exchange, first, Arc::clone(hub.budget()));
+                let mut response = Response::new(HttpBody::events(events));
+                add_headers(response.headers_mut(), EVENTS);
+                return response;
+            }
+            answer => answer,
+        };
+        // A notification in the same batch may still be handled.
+        while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
+        let mut response = match answer {
+            Some(answer) => {
+                let mut response = Response::new(HttpBody::message(answer, hub.budget()));
+                response.headers_mut().insert(CONTENT_TYPE, JSON);
+                response
+            }
+            None if exchange.is_settled() => with_status(StatusCode::ACCEPTED),
+            None => refuse(&HttpRefusal::STOPPING, is_http1),
+        };
+        if is_http1 && exchange.end().is_some_and(|end| end.reason() == CloseReason::Closed) {
+            close(&mut response);
+        }
+        response
+    }
+
+    #[cfg(feature = "websocket")]
+    fn hand_over(&self, mut parts: Parts, admitted: Admitted, accept: HeaderValue) -> Responded {
+        use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+
+        let Some(upgrade) = parts.extensions.remove() else {
+            return refuse(&NO_UPGRADE, true).into();
+        };
+        let mut response = with_status(StatusCode::SWITCHING_PROTOCOLS);
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+        if let Some(subprotocol) = admitted.subprotocol {
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, subprotocol);
+        }
+        let remote = self.remote_of(&mut parts, admitted.identity);
+        Responded { response, handover: Some(Handover { upgrade, remote }) }
+    }
+
+    /// The sender of a request, with its headers.
+    fn remote_of(&self, parts: &mut Parts, identity: Option<Arc<Identity>>) -> Remote {
+        let remote = self.remote.clone().with_headers(std::mem::take(&mut parts.headers));
+        match identity {
+            Some(identity) => remote.with_identity(identity),
+            None => remote,
+        }
+    }
+
+    /// Reads a body of up to so many bytes.
+    async fn read<B: Body>(&self, body: B, most: usize) -> Result<Vec<u8>, HttpRefusal> {
+        let mut body = pin!(body);
+        let mut message = Vec::new();
+        let reading = poll_fn(|cx| {
+            loop {
+                let mut data = match ready!(body.as_mut().poll_frame(cx)) {
+                    None => return Poll::Ready(Ok(())),
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(data) => data,
+                        // Trailers say nothing here.
+                        Err(_) => continue,
+                    },
+                    Some(Err(_)) if self.is_late() => return Poll::Ready(Err(HttpRefusal::LATE)),
+                    Some(Err(_)) => return Poll::Ready(Err(HttpRefusal::CHUNKS)),
+                };
+                if data.remaining() > most.saturating_sub(message.len()) {
+                    return Poll::Ready(Err(HttpRefusal::OVERSIZE));
+                }
+                while data.has_remaining() {
+                    let chunk = data.chunk();
+                    message.extend_from_slice(chunk);
+                    let length = chunk.len();
+                    data.advance(length);
+                }
+            }
+        });
+        match &self.hub {
+            // Elsewhere the wire measures the time, and closes what is left when the hub stops.
+            Some(hub) if self.progress.is_none() => {
+                let read = hub.until_stop(within(hub.read_timeout(), reading)).await;
+                read.unwrap_or(Err(HttpRefusal::STOPPING))?;
+            }
+            _ => reading.await?,
+        }
+        Ok(message)
+    }
+
+    fn is_late(&self) -> bool {
+        self.progress.as_ref().is_some_and(|progress| progress.is_late())
+    }
+
+    /// Skips the body of a refused request; `false` if the connection cannot be used again.
+    async fn skip_body<B: Body>(&self, parts: &Parts, refusal: &HttpRefusal, body: B) -> bool {
+        if self.rules.serves_web_sockets_alone() {
+            return false;
+        }
+        match content_length(parts) {
+            _ if refusal.status == StatusCode::PAYLOAD_TOO_LARGE => false,
+            None => !parts.headers.contains_key(TRANSFER_ENCODING),
+            Some(0) => true,
+            // Who asks first may not send it at all.
+            Some(length) if length <= SHORT && expectation(parts).is_none() => {
+                self.read(body, SHORT as usize).await.is_ok()
+            }
+            Some(_) => false,
+        }
+    }
+}
+
+/// Reads in that time, or not at all.
+async fn within(
+    patience: Option<Duration>,
+    reading: impl Future<Output = Result<(), HttpRefusal>>,
+) -> Result<(), HttpRefusal> {
+    match patience {
+        Some(patience) => timeout(patience, reading).await.unwrap_or(Err(HttpRefusal::LATE)),
+        None => reading.await,
+    }
+}
+
+impl From<Response<HttpBody>> for Responded {
+    fn from(response: Response<HttpBody>) -> Self {
+        Responded {
+            response,
+            #[cfg(feature = "websocket")]
+            handover: None,
+        }
+    }
+}
+
+fn with_status(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// The response to a request that is not served, and a record of it.
+pub(super) fn refuse(refusal: &HttpRefusal, closes: bool) -> Response<HttpBody> {
+    refusal.log();
+    let mut response = with_status(refusal.status);
+    let (content_type, body) = match refusal.status {
+        // This one is told as every transport tells it.
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let mut body = Vec::new();
+            let fault = Fault { kind: FaultKind::Oversize, body: None };
+            message::Reply::to_fault(&fault).write(&mut body);
+            (JSON, HttpBody::whole(body))
+        }
+        _ => {
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            (text, HttpBody::whole(format!("{}\n", refusal.why)))
+        }
+    };
+    *response.body_mut() = body;
+    add_headers(response.headers_mut(), refusal.headers);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    if closes {
+        close(&mut response);
+    }
+    response
+}
+
+fn close(response: &mut Response<HttpBody>) {
+    response.headers_mut().append(CONNECTION, HeaderValue::from_static("close"));
+}
+
+fn add_headers(headers: &mut HeaderMap, added: &[(&'static str, &'static str)]) {
+    for &(name, value) in added {
+        headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+}

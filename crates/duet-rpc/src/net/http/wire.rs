@@ -1,0 +1,290 @@
+//! Wire: the socket below hyper, with the timeouts that hyper does not have.
+//!
+//! | what has come | waits for | from |
+//! |---|---|---|
+//! | nothing | the idle timeout | the beginning, or the last answer |
+//! | a part of a head | the read timeout, or without one the idle timeout | the first byte |
+//! | a part of a body | the read timeout, or without one for ever | the first byte of the head |
+//! | a request whose answer waits to be taken | the idle timeout; 5 s while the memory for answers is used up | the last byte that was taken |
+//!
+//! So a connection that sends nothing, never ends a head or never reads holds its place for a bounded time (P8).
+//!
+//! hyper answers a head that it cannot read with a bare status. The wire drops that answer, and the server writes
+//! its own refusal, with the reason.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::connection::closing::STALLED;
+use crate::connection::memory::Budget;
+use crate::net::Socket;
+use crate::transport::let_others_run;
+
+/// The socket of a connection that hyper serves.
+pub(super) struct HttpWire {
+    socket: Socket,
+    progress: Arc<Progress>,
+    timeouts: Timeouts,
+    /// The time of the first byte of the request that is read.
+    begun: Option<Instant>,
+    read_wait: Wait,
+    write_wait: Wait,
+    /// `true` if an answer of hyper itself was dropped.
+    has_dropped: bool,
+}
+
+/// The timeouts of a connection.
+#[derive(Clone)]
+pub(super) struct Timeouts {
+    pub(super) read: Option<Duration>,
+    pub(super) idle: Option<Duration>,
+    /// The memory for answers, if connections share it.
+    pub(super) budget: Option<Arc<Budget>>,
+}
+
+/// The stage of a request, which the wire and the service share.
+#[derive(Default)]
+pub(super) struct Progress {
+    stage: AtomicU8,
+    is_late: AtomicBool,
+}
+
+/// Before a request, or in its head.
+const IDLE: u8 = 0;
+/// Its body is read.
+const BODY: u8 = 1;
+/// It is served, or its answer is written.
+const SERVED: u8 = 2;
+/// All of its answer is handed to hyper.
+const ANSWERED: u8 = 3;
+
+impl Progress {
+    /// A head has come.
+    pub(super) fn begin(&self) {
+        self.stage.store(BODY, Ordering::Relaxed);
+    }
+
+    /// The request has come as a whole.
+    pub(super) fn serve(&self) {
+        self.stage.store(SERVED, Ordering::Relaxed);
+    }
+
+    /// hyper has all of the answer.
+    pub(super) fn end(&self) {
+        self.stage.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the request took too long to arrive.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late.load(Ordering::Relaxed)
+    }
+}
+
+impl HttpWire {
+    pub(super) fn new(socket: Socket, progress: Arc<Progress>, timeouts: Timeouts) -> Self {
+        HttpWire {
+            socket,
+            progress,
+            timeouts,
+            begun: None,
+            read_wait: Wait::default(),
+            write_wait: Wait::default(),
+            has_dropped: false,
+        }
+    }
+
+    pub(super) fn into_socket(self) -> Socket {
+        self.socket
+    }
+
+    /// Returns `true` if hyper has refused a head, and nobody was told.
+    pub(super) fn has_dropped(&self) -> bool {
+        self.has_dropped
+    }
+
+    /// Returns `true` if a part of a request has come, and nothing of its answer has left.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.stage() == IDLE && self.begun.is_some()
+    }
+
+    fn stage(&self) -> u8 {
+        self.progress.stage.load(Ordering::Relaxed)
+    }
+
+    /// Ready with an error when the rest of a request, or the next one, takes too long.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let Timeouts { read, idle, .. } = self.timeouts;
+        let timeout = match (self.stage(), self.begun) {
+            (IDLE, None) => idle,
+            (IDLE, Some(_)) => read.or(idle),
+            (BODY, _) => read,
+            _ => None,
+        };
+        let is_late = match timeout {
+            None => false,
+            Some(timeout) => {
+                let until = self.begun.unwrap_or_else(|| self.read_wait.start());
+                self.read_wait.poll(cx, until.checked_add(timeout)).is_ready()
+            }
+        };
+        if !is_late {
+            return Poll::Pending;
+        }
+        self.progress.is_late.store(true, Ordering::Relaxed);
+        Poll::Ready(io::ErrorKind::TimedOut.into())
+    }
+
+    /// Ready with an error when the client takes nothing of its answer for too long.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let Timeouts { idle, budget, .. } = &self.timeouts;
+        let since = self.write_wait.start();
+        let until = idle.and_then(|idle| since.checked_add(idle));
+        let why = "the client took nothing of its answer for too long";
+        let late = || Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
+        let Some(budget) = budget else {
+            return if self.write_wait.poll(cx, until).is_ready() { late() } else { Poll::Pending };
+        };
+        loop {
+            let now = Instant::now();
+            let is_over = until.is_some_and(|until| until <= now);
+            if is_over || (now >= since + STALLED && budget.is_spent_by_many()) {
+                return late();
+            }
+            let look = now + STALLED;
+            let next = until.map_or(look, |until| until.min(look));
+            if self.write_wait.poll(cx, Some(next)).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Does what `write` does, unless the bytes are an answer of hyper itself.
+    fn poll_write_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: usize,
+        write: impl FnOnce(Pin<&mut Socket>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.stage() == IDLE {
+            self.has_dropped = true;
+            return Poll::Ready(Ok(length));
+        }
+        match write(Pin::new(&mut self.socket), cx) {
+            Poll::Pending => self.poll_stalled(cx).map(Err),
+            written => {
+                self.write_wait.stop();
+                written
+            }
+        }
+    }
+}
+
+impl AsyncRead for HttpWire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
+        if read.is_pending() {
+            return self.poll_late(cx).map(Err);
+        }
+        self.read_wait.stop();
+        if self.begun.is_none() && self.stage() == IDLE && buffer.filled().len() > before {
+            self.begun = Some(Instant::now());
+        }
+        read
+    }
+}
+
+impl AsyncWrite for HttpWire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_with(cx, bytes.len(), |socket, cx| {
+            AsyncWrite::poll_write(socket, cx, bytes)
+        })
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = slices.iter().map(|slice| slice.len()).sum();
+        self.poll_write_with(cx, length, |socket, cx| socket.poll_write_vectored(cx, slices))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(cx);
+        if flushed.is_ready() && self.stage() == ANSWERED {
+            self.begun = None;
+            self.progress.stage.store(IDLE, Ordering::Relaxed);
+        }
+        flushed
+    }
+
+    /// Does nothing: the server has more to say if hyper has refused a head.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A wait for the other end.
+#[derive(Default)]
+struct Wait {
+    since: Option<Instant>,
+    /// `true` if the time is over, and the runtime looks once more: the process may have been stopped, or a handler
+    /// may have held the thread.
+    is_last_look: bool,
+    /// Kept from one wait to the next: making one for each would cost an allocation.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Wait {
+    fn start(&mut self) -> Instant {
+        *self.since.get_or_insert_with(Instant::now)
+    }
+
+    fn stop(&mut self) {
+        self.since = None;
+        self.is_last_look = false;
+    }
+
+    /// Ready when it is this time; never for none.
+    fn poll(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
+        let Some(until) = until else { return Poll::Pending };
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        loop {
+            // One that rings early does no harm; to set it anew for each request would.
+            if sleep.deadline() > until || sleep.is_elapsed() {
+                sleep.as_mut().reset(until);
+            }
+            if sleep.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        if !std::mem::replace(&mut self.is_last_look, true) {
+            let_others_run(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Connections of a hub, wherever they come from.
+
+use std::pin::Pin;
+use std::sync::Arc;
+#[cfg(feature = "websocket")]
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll, ready};
+#[cfg(feature = "http")]
+use std::time::Duration;
+
+#[cfg(feature = "http")]
+use duet_rpc_proto::Profile;
+
+use super::Hub;
+use super::admission::Permit;
+#[cfg(feature = "http")]
+use super::{HubState, until};
+#[cfg(feature = "http")]
+use crate::connection::memory::Budget;
+use crate::connection::{Driver, Shared};
+use crate::error::{Disconnect, Error, ErrorKind, Logged};
+#[cfg(feature = "http")]
+use crate::net::HttpService;
+use crate::panic_guard;
+use crate::peer::{Peer, PeerBuilder, Registration};
+use crate::remote::Remote;
+use crate::transport::Transport;
+#[cfg(feature = "http")]
+use crate::transport::{Exchange, ExchangeTransport};
+
+/// A connection of a hub: a future that ends with it.
+#[must_use = "a connection that is not polled is not served"]
+pub(in crate::net) struct Served {
+    // The connection leaves the registry before its driver is dropped.
+    _registration: Registration,
+    driver: Driver,
+    shared: Arc<Shared>,
+}
+
+/// The connection of one request.
+#[cfg(feature = "http")]
+pub(in crate::net) type HubExchange = Exchange<Served>;
+
+impl Hub {
+    /// Serves a connection that was accepted elsewhere, such as one of another kind of listener, as the hub serves its
+    /// own. Returns its peer, which the application may drop: the hub keeps the connection open. If there are too many
+    /// connections, or the hub is stopping, the error is of the kind [`Capacity`](ErrorKind::Capacity), and the
+    /// transport is dropped.
+    ///
+    /// ```
+    /// use duet_rpc::{Error, Hub, Peer, Remote, Router, transport::memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let hub = Hub::builder().router(Router::new().method("ping", || "pong")).build();
+    /// let (here, there) = memory::pair();
+    /// let _ = hub.attach(there, Remote::new())?;
+    ///
+    /// let client = Peer::builder(here).spawn();
+    /// assert_eq!(client.call::<String>("ping", ()).await?, "pong");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub fn attach(&self, transport: impl Transport, remote: Remote) -> Result<Peer, Error> {
+        let Some(permit) = self.permit() else { return Err(Error::new(ErrorKind::Capacity)) };
+        let (peer, served) = self.serve_peer(Box::new(transport), remote);
+        self.spawn(async move {
+            let _permit = permit;
+            served.await;
+        });
+        Ok(peer)
+    }
+
+    /// Takes the permit of a connection; `None` if there are too many, or the hub is stopping.
+    pub(in crate::net) fn permit(&self) -> Option<Permit> {
+        let is_stopping = *self.0.admission.is_stopping.borrow();
+        if is_stopping { None } else { Permit::take(&self.0.admission, self.0.most) }
+    }
+
+    /// A connection over this transport.
+    pub(in crate::net) fn connect(&self, transport: Box<dyn Transport>, remote: Remote) -> Served {
+        self.serve_peer(transport, remote).1
+    }
+
+    fn serve_peer(&self, transport: Box<dyn Transport>, remote: Remote) -> (Peer, Served) {
+        let hub = &self.0;
+        let router = match transport.kind().is_exchange() {
+            true => hub.one_way.clone(),
+            false => hub.router.clone(),
+        };
+        let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
+        let registry = &hub.admission.registry;
+        let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
+        driver.share_thread();
+        driver.use_pool(hub.workers.clone());
+        let shared = Arc::clone(peer.shared());
+        shared.span.in_scope(|| tracing::debug!("connection opened"));
+        if let Some(on_connect) = &hub.on_connect
+            && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
+        {
+            // A graceful close: the remote learns of it, and none of its messages is handled.
+            shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
+            peer.begin_close(None);
+        }
+        let is_stopping = || *hub.admission.is_stopping.borrow();
+        let _registration = registry.enter(peer.clone(), is_stopping);
+        (peer, Served { _registration, driver, shared })
+    }
+}
+
+#[cfg(feature = "http")]
+impl Hub {
+    /// Serves this hub inside another web server; see [`HttpService`].
+    pub fn http_service(&self) -> HttpService {
+        HttpService::new(self.clone())
+    }
+
+    /// The connection of one request, whose client may take a stream of events.
+    pub(in crate::net) fn exchange(
+        &self,
+        message: Vec<u8>,
+        remote: Remote,
+        takes_events: bool,
+    ) -> HubExchange {
+        let transport = ExchangeTransport::new(message);
+        let transport = if takes_events { transport.streaming() } else { transport };
+        let sent = transport.sent();
+        Exchange::new(self.connect(Box::new(transport), remote), sent)
+    }
+
+    pub(in crate::net) fn profile(&self) -> &Profile {
+        &self.0.profile
+    }
+
+    pub(in crate::net) fn read_timeout(&self) -> Option<Duration> {
+        self.0.profile.read_timeout
+    }
+
+    /// This hub, with another profile for further connections.
+    pub(in crate::net) fn with_profile(&self, profile: Profile) -> Hub {
+        Hub(Arc::new(HubState { profile, ..HubState::clone(&self.0) }))
+    }
+
+    pub(in crate::net) fn budget(&self) -> &Arc<Budget> {
+        &self.0.budget
+    }
+
+    /// Set before the connections close.
+    #[cfg(feature = "websocket")]
+    pub(in crate::net) fn going_away(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0.admission.going_away)
+    }
+
+    /// Waits for a future; `None` if the hub stops first.
+    pub(in crate::net) async fn until_stop<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        until(&mut self.0.admission.is_stopping.subscribe(), work).await
+    }
+}
+
+impl Future for Served {
+    type Output = Disconnect;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        let end = ready!(Pin::new(&mut self.driver).poll(cx));
+        self.shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
+        Poll::Ready(end)
+    }
+}

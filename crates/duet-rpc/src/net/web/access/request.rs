@@ -1,0 +1,129 @@
+//! Parts of a request head that the access policy reads, independent of the HTTP parser.
+
+use std::str;
+
+use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use http::request::Parts;
+use http::{HeaderMap, Version};
+
+use super::host::Authority;
+use crate::net::web::status::HttpRefusal;
+
+/// A borrowed view of a request. A header that may occur once occurs at most once.
+pub(super) struct RequestHead<'a> {
+    /// The server that the target names, if the target is a whole URL or the request is HTTP/2.
+    pub(super) authority: Option<&'a str>,
+    pub(super) host: Option<&'a str>,
+    pub(super) origin: Option<&'a str>,
+    pub(super) authorization: Option<&'a str>,
+    /// The lines of `Cookie`: HTTP/2 may split one into several.
+    pub(super) cookies: Vec<&'a str>,
+    /// The lines of `Sec-WebSocket-Protocol`.
+    pub(super) subprotocols: Vec<&'a str>,
+    pub(super) query: Option<&'a str>,
+    /// `true` if the request came over TLS.
+    pub(super) is_secure: bool,
+}
+
+const TARGET: HttpRefusal = HttpRefusal::malformed("The target of the request is malformed.");
+const NO_HOST: HttpRefusal = HttpRefusal::malformed("The request has to have one Host header.");
+const TWICE: HttpRefusal = HttpRefusal::malformed(
+    "The head is malformed: a header that may stand there once stands twice.",
+);
+const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a header is no text.");
+const DIFFERENT: HttpRefusal =
+    HttpRefusal::malformed("The target of the request and its Host header name different servers.");
+
+impl<'a> RequestHead<'a> {
+    /// The view of a request that hyper has parsed. hyper leaves to the application all that is refused here.
+    pub(super) fn from_parts(parts: &'a Parts, is_secure: bool) -> Result<Self, HttpRefusal> {
+        let uri = &parts.uri;
+        let authority = uri.authority().map(http::uri::Authority::as_str);
+        // A target without a scheme that names a server asks for a tunnel.
+        if authority.is_some() && !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(TARGET);
+        }
+        let headers = &parts.headers;
+        let host = single(headers, &HOST)?;
+        let needs_host = match parts.version {
+            // Programs of that time do not name the server; browsers do.
+            Version::HTTP_09 | Version::HTTP_10 => false,
+            Version::HTTP_11 => host.is_none(),
+            _ => host.or(authority).is_none(),
+        };
+        if needs_host {
+            return Err(NO_HOST);
+        }
+        let head = RequestHead {
+            authority,
+            host,
+            origin: single(headers, &ORIGIN)?,
+            authorization: single(headers, &AUTHORIZATION)?,
+            cookies: lines(headers, &COOKIE)?,
+            subprotocols: lines(headers, &SEC_WEBSOCKET_PROTOCOL)?,
+            query: uri.query(),
+            is_secure,
+        };
+        head.check_agreement()?;
+        Ok(head)
+    }
+
+    /// The server that the client wants to reach, as the origin of its own pages would name it.
+    pub(super) fn server(&self) -> Option<&'a str> {
+        self.host.or(self.authority)
+    }
+
+    /// The names and addresses of the server that the request contains.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &'a str> {
+        [self.authority, self.host].into_iter().flatten()
+    }
+
+    /// The subprotocols that the client offers, best first.
+    pub(super) fn offered_subprotocols(&self) -> impl Iterator<Item = &'a str> {
+        self.subprotocols.iter().flat_map(|line| line.split(',')).map(str::trim)
+    }
+
+    /// The values of a cookie.
+    pub(super) fn cookies(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let pairs = self.cookies.iter().flat_map(|line| line.split(';'));
+        pairs.filter_map(move |pair| {
+            let (found, value) = pair.split_once('=')?;
+            (found.trim() == name).then_some(value.trim())
+        })
+    }
+
+    /// The values of a query parameter, still percent-encoded.
+    pub(super) fn query_values(&self, name: &str) -> impl Iterator<Item = &'a str> {
+        let pairs = self.query.unwrap_or_default().split('&');
+        pairs.filter_map(move |pair| {
+            let (found, value) = pair.split_once('=')?;
+            (found == name).then_some(value)
+        })
+    }
+
+    /// A proxy may route by one of two names while we check the other, so they have to be the same.
+    fn check_agreement(&self) -> Result<(), HttpRefusal> {
+        let (Some(authority), Some(host)) = (self.authority, self.host) else { return Ok(()) };
+        let default_port = if self.is_secure { 443 } else { 80 };
+        let [authority, host] = [Authority::read(authority)?, Authority::read(host)?];
+        if authority.is_same(&host, default_port) { Ok(()) } else { Err(DIFFERENT) }
+    }
+}
+
+/// The value of a header that may occur once.
+pub(super) fn single<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, HttpRefusal> {
+    let mut values = headers.get_all(name).into_iter();
+    let first = values.next().map(|value| text(value.as_bytes())).transpose()?;
+    if values.next().is_some() { Err(TWICE) } else { Ok(first) }
+}
+
+fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Vec<&'a str>, HttpRefusal> {
+    headers.get_all(name).into_iter().map(|value| text(value.as_bytes())).collect()
+}
+
+fn text(value: &[u8]) -> Result<&str, HttpRefusal> {
+    str::from_utf8(value.trim_ascii()).map_err(|_| NO_TEXT)
+}

@@ -1,0 +1,133 @@
+//! Exchange: a connection in memory for one message and what is sent back.
+//!
+//! An HTTP request is one, and so is a call of [`Router::handle`](crate::Router::handle). The message is there from
+//! the beginning, and whoever polls the driver takes what it sends. So neither waits for the other, and dropping an
+//! exchange drops its driver, which stops its handlers.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
+use crate::sync::lock;
+
+/// The transport of an exchange: delivers one message, and keeps what is sent.
+pub(crate) struct ExchangeTransport {
+    message: Option<Vec<u8>>,
+    sent: SharedOutput,
+    kind: TransportKind,
+}
+
+/// What a connection has sent, for the one who polls it.
+pub(crate) type SharedOutput = Arc<Mutex<ExchangeOutput>>;
+
+#[derive(Default)]
+pub(crate) struct ExchangeOutput {
+    messages: VecDeque<Vec<u8>>,
+    /// `true` if nothing more will be sent.
+    is_settled: bool,
+}
+
+impl ExchangeTransport {
+    /// A transport for this message: one JSON text.
+    pub(crate) fn new(message: Vec<u8>) -> Self {
+        let (sent, kind) = (SharedOutput::default(), TransportKind::Exchange);
+        ExchangeTransport { message: Some(message), sent, kind }
+    }
+
+    /// Carries notifications before the answer, too.
+    #[cfg(feature = "http")]
+    pub(crate) fn streaming(mut self) -> Self {
+        self.kind = TransportKind::ExchangeStream;
+        self
+    }
+
+    /// The messages that are sent, for [`Exchange::new`].
+    pub(crate) fn sent(&self) -> SharedOutput {
+        Arc::clone(&self.sent)
+    }
+}
+
+impl Transport for ExchangeTransport {
+    fn kind(&self) -> TransportKind {
+        self.kind
+    }
+
+    fn poll_receive(
+        &mut self,
+        _: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        if let Some(message) = self.message.take() {
+            inbox.push_owned(message)?;
+            return Poll::Ready(Ok(Received::Data));
+        }
+        // The end comes only behind the answer, because a connection gives its handlers little time after it.
+        match lock(&self.sent).is_settled {
+            true => Poll::Ready(Ok(Received::Eof)),
+            // The exchange polls again when this has changed.
+            false => Poll::Pending,
+        }
+    }
+
+    fn poll_send(&mut self, _: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        let mut sent = lock(&self.sent);
+        sent.messages.extend(std::iter::from_fn(|| outbox.take_message()));
+        sent.is_settled |= outbox.take_settled();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<ExitReport> {
+        Poll::Ready(ExitReport::default())
+    }
+}
+
+/// The driver of an exchange, with what it has sent.
+pub(crate) struct Exchange<D: Future> {
+    driver: D,
+    sent: SharedOutput,
+    end: Option<D::Output>,
+}
+
+impl<D: Future + Unpin> Exchange<D> {
+    /// An exchange whose connection this driver drives.
+    pub(crate) fn new(driver: D, sent: SharedOutput) -> Self {
+        Exchange { driver, sent, end: None }
+    }
+
+    /// Drives the connection. Ready with the next message that it sends, and with `None` when it has ended.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        loop {
+            let was_settled = {
+                let mut sent = lock(&self.sent);
+                if let Some(message) = sent.messages.pop_front() {
+                    return Poll::Ready(Some(message));
+                }
+                sent.is_settled
+            };
+            if self.end.is_some() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(end) = Pin::new(&mut self.driver).poll(cx) {
+                self.end = Some(end);
+                continue;
+            }
+            let sent = lock(&self.sent);
+            if sent.messages.is_empty() && sent.is_settled == was_settled {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Returns `true` if everything was handled, and whatever there is to send was sent.
+    pub(crate) fn is_settled(&self) -> bool {
+        lock(&self.sent).is_settled
+    }
+
+    /// The reason of the end, once there is one.
+    pub(crate) fn end(&self) -> Option<&D::Output> {
+        self.end.as_ref()
+    }
+}

@@ -1,0 +1,179 @@
+//! Answers as streams of events, and cancellations that come in another request.
+
+use std::time::Duration;
+
+use duet_rpc::http::{HttpBody, HttpService, service};
+use duet_rpc::{Context, Error, Failure, Priority, Profile, Router};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::mounted::{post, send, text};
+use crate::support::{PATIENCE, call, methods, request, result};
+
+const BOTH: &str = "application/json, text/event-stream";
+
+fn with(mut request: Request<String>, name: &'static str, value: &str) -> Request<String> {
+    request.headers_mut().insert(name, value.parse().expect("a value"));
+    request
+}
+
+/// A POST of a client that takes events.
+fn streaming(body: &str) -> Request<String> {
+    with(post(body), "accept", BOTH)
+}
+
+/// A handler that reports its progress, one that hangs behind it, and one that calls back.
+fn router() -> (Router, mpsc::UnboundedReceiver<&'static str>) {
+    struct Dropped(mpsc::UnboundedSender<&'static str>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            let _ = self.0.send("dropped");
+        }
+    }
+    let (tell, told) = mpsc::unbounded_channel();
+    let router = methods()
+        .method("work", async |cx: Context| {
+            for step in 1..=2 {
+                cx.peer().notify("notifications/progress", [step]).await?;
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, Error>("done")
+        })
+        .method("events", |cx: Context| -> Result<&str, Error> {
+            cx.peer().events("news", "topic").send(Priority::High, &"late\nnews")?;
+            Ok("sent")
+        })
+        .method("ask", async |cx: Context| {
+            cx.peer()
+                .call::<()>("x", ())
+                .await
+                .map_err(|error| Failure::new(1, format!("{:?}", error.kind())))
+        })
+        .method("hang", move |cx: Context| {
+            let guard = Dropped(tell.clone());
+            async move {
+                let _guard = guard;
+                let _ = cx.peer().notify("begun", ()).await;
+                std::future::pending::<Result<(), Failure>>().await
+            }
+        });
+    (router, told)
+}
+
+/// The next piece of a body; `None` at its end.
+async fn next(body: &mut HttpBody) -> Option<String> {
+    let frame = tokio::time::timeout(PATIENCE, body.frame()).await.expect("it hangs")?;
+    let Ok(frame) = frame;
+    let bytes = frame.into_data().expect("no trailers");
+    Some(String::from_utf8(bytes.to_vec()).expect("text"))
+}
+
+fn content_type(response: &Response<HttpBody>) -> &str {
+    response.headers()["content-type"].to_str().expect("text")
+}
+
+fn notified(method: &str, params: &str) -> String {
+    format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n\n")
+}
+
+#[tokio::test]
+async fn t1_notifications_before_the_answer_make_a_stream_of_events() {
+    let service = service(router().0);
+    let response = send(&service, streaming(&request(1, "work"))).await;
+    assert_eq!((response.status().as_u16(), content_type(&response)), (200, "text/event-stream"));
+    assert_eq!(response.headers()["cache-control"], "no-cache");
+    let progress = |step: &str| notified("notifications/progress", step);
+    let answer = format!("data: {}\n\n", result(1, r#""done""#));
+    assert_eq!(text(response).await, progress("[1]") + &progress("[2]") + &answer);
+
+    // A line end in a message would end the event.
+    let events = text(send(&service, streaming(&request(2, "events"))).await).await;
+    assert!(events.starts_with("data: ") && events.matches('\n').count() == 4, "{events}");
+    assert!(events.contains("\"method\":\"news\"") && events.contains("\"sent\""), "{events}");
+}
+
+#[tokio::test]
+async fn t1_without_notifications_or_a_client_that_takes_events_the_answer_is_json() {
+    let service = service(router().0);
+    for (request, expected) in [
+        (streaming(&call(1)), r#""result":2"#),
+        (streaming(&format!("[{},{}]", call(1), call(2))), r#""result":3"#),
+        (streaming("{"), "-32700"),
+        (streaming(&request(1, "ask")), "OneWay"),
+        (post(&request(1, "back")), r#""result":false"#),
+        (with(post(&request(1, "back")), "accept", "*/*"), r#""result":false"#),
+    ] {
+        let response = send(&service, request).await;
+        assert_eq!(content_type(&response), "application/json");
+        let told = text(response).await;
+        assert!(told.contains(expected), "{told}");
+    }
+    let notification = streaming(r#"{"jsonrpc":"2.0","method":"add","params":[1,2]}"#);
+    assert_eq!(send(&service, notification).await.status(), 202);
+    for method in ["GET", "DELETE"] {
+        let mut request = streaming("");
+        *request.method_mut() = method.parse().expect("a method");
+        assert_eq!(send(&service, request).await.status(), 405, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t1_a_comment_comes_every_15_seconds_and_a_dropped_stream_cancels() {
+    let (router, mut told) = router();
+    let service = service(router);
+    let mut body = send(&service, streaming(&request(1, "hang"))).await.into_body();
+    assert!(next(&mut body).await.expect("it has begun").contains("begun"));
+    for _ in 0..3 {
+        let since = Instant::now();
+        assert_eq!(next(&mut body).await.as_deref(), Some(":\n\n"));
+        assert_eq!(since.elapsed().as_secs(), 15);
+    }
+    assert!(told.try_recv().is_err());
+    drop(body);
+    assert_eq!(told.recv().await, Some("dropped"));
+}
+
+/// Sends a cancellation of the request with the id 1.
+async fn cancel(service: &HttpService, method: &str, member: &str, header: Option<&str>) {
+    let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":1}}}}"#);
+    let mut request = post(&body);
+    if let Some(session) = header {
+        request = with(request, "mcp-session-id", session);
+    }
+    assert_eq!(send(service, request).await.status(), 202);
+}
+
+#[tokio::test]
+async fn p3_a_cancellation_in_another_request_finds_the_one_that_it_cancels() {
+    for (profile, method, member, ending) in [
+        (Profile::agent(), "$/cancelRequest", "id", Some("-32800")),
+        (Profile::agent(), "notifications/cancelled", "requestId", Some("-32800")),
+        (Profile::mcp(), "notifications/cancelled", "requestId", None),
+    ] {
+        let (router, mut told) = router();
+        let service = service(router).profile(profile);
+        let of = |session: &str| with(streaming(&request(1, "hang")), "mcp-session-id", session);
+        let mut ours = send(&service, of("one")).await.into_body();
+        let mut others = send(&service, of("two")).await.into_body();
+        let mut nobodys = send(&service, streaming(&request(1, "hang"))).await.into_body();
+        for body in [&mut ours, &mut others, &mut nobodys] {
+            assert!(next(body).await.expect("it has begun").contains("begun"));
+        }
+        cancel(&service, method, member, Some("one")).await;
+        assert_eq!(told.recv().await, Some("dropped"));
+        match (next(&mut ours).await, ending) {
+            (None, None) => {}
+            (Some(event), Some(code)) => assert!(event.contains(code), "{event}"),
+            other => panic!("{other:?}"),
+        }
+        cancel(&service, method, member, Some("three")).await;
+        assert!(told.try_recv().is_err(), "another session");
+        cancel(&service, method, member, None).await;
+        assert_eq!(told.recv().await, Some("dropped"));
+        drop(nobodys);
+        let pending = tokio::time::timeout(Duration::from_millis(20), others.frame()).await;
+        assert!(pending.is_err(), "another session goes on");
+    }
+}
