@@ -103,7 +103,7 @@ const PREFLIGHT: &str = "Access-Control-Allow-Methods: POST\r\n\
     Access-Control-Max-Age: 600\r\n";
 
 /// A request that is served: its body, and the identity of its sender.
-type Admitted = (Body, Option<Arc<Identity>>);
+type AdmittedBody = (Body, Option<Arc<Identity>>);
 
 impl Intake {
     pub(super) fn new(rules: Rules) -> Self {
@@ -226,7 +226,7 @@ impl Rules {
 
     /// The body that is to be read, and the identity of its sender; `None` if the request only asks what
     /// it may send.
-    fn judge(&self, request: &HttpRequest<'_>) -> Result<Option<Admitted>, HttpRefusal> {
+    fn judge(&self, request: &HttpRequest<'_>) -> Result<Option<AdmittedBody>, HttpRefusal> {
         self.access.check_origin(request)?;
         let is_preflight = request.method == "OPTIONS"
             && request.headers.asks_for_method.is_some()
