@@ -7,12 +7,11 @@ use std::task::{Context, Poll};
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::Id;
-use tokio::net::TcpStream;
 
 use super::connection::{EndedExchange, HttpConnection, HttpExchange, ServerInfo};
 use super::verdict::{HttpArrival, HttpFailure, id_of};
 use crate::net::web::{JSON, authorization};
-use crate::net::{Place, Socket, Target};
+use crate::net::{Dialer, Place, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 /// Sends each message as an HTTP request, and receives the messages in the responses.
@@ -63,17 +62,27 @@ impl HttpClient {
         token: Option<&str>,
         profile: &Profile,
     ) -> io::Result<Self> {
+        Self::dialed(Dialer::new(place, profile), target, token, profile).await
+    }
+
+    /// The same with a dialer, which makes all connections.
+    pub(crate) async fn dialed(
+        dialer: Dialer,
+        target: &Target,
+        token: Option<&str>,
+        profile: &Profile,
+    ) -> io::Result<Self> {
         let authorization = authorization(token)?;
-        let target = target.as_str();
+        let (place, target) = (dialer.place(), target.as_str());
         let head = format!(
             "POST {target} HTTP/1.1\r\nHost: {place}\r\nContent-Type: {JSON}\r\nAccept: {JSON}\r\n\
              {authorization}Content-Length: "
         );
-        let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;
+        let socket = dialer.dial().await?;
         Ok(HttpClient {
-            server: ServerInfo { place: place.clone(), limits: profile.limits.usable() },
+            server: ServerInfo { dialer, limits: profile.limits.usable() },
             head: head.into_bytes(),
-            lines: vec![HttpConnection::up(Socket::tcp(stream))],
+            lines: vec![HttpConnection::up(socket)],
             arrived: VecDeque::new(),
             end: None,
             undelivered: None,

@@ -8,11 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::Id;
-use tokio::net::TcpStream;
 
 use super::reply::{ResponseReader, ResponseStep};
 use super::verdict::{HttpFailure, id_of, judge};
-use crate::net::{Place, Socket};
+use crate::net::{Dialer, Socket};
 
 /// A connection, and the request that it is used for.
 pub(super) struct HttpConnection {
@@ -27,7 +26,7 @@ enum Link {
     Down,
 }
 
-type Dialing = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+type Dialing = Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>;
 
 /// A request, and what has come of its response.
 pub(super) struct HttpExchange {
@@ -52,15 +51,15 @@ pub(super) struct EndedExchange {
 /// What is known of the server.
 #[derive(Clone, Debug)]
 pub(super) struct ServerInfo {
-    pub(super) place: Place,
+    pub(super) dialer: Dialer,
     pub(super) limits: Limits,
 }
 
 impl ServerInfo {
     /// Connects, in a future of its own.
     fn dial(&self) -> Dialing {
-        let Place { host, port } = self.place.clone();
-        Box::pin(async move { TcpStream::connect((host, port)).await })
+        let dialer = self.dialer.clone();
+        Box::pin(async move { dialer.dial().await })
     }
 }
 
@@ -93,6 +92,8 @@ impl HttpExchange {
                 Poll::Ready(Err(_)) => self.is_cut = true,
             }
         }
+        // Reading waits for the rest of a flush, too.
+        let _ = socket.poll_flush(cx);
     }
 }
 
@@ -161,7 +162,7 @@ impl HttpConnection {
             match &mut self.link {
                 Link::Down => return Poll::Pending,
                 Link::Dialing(dialing) => match ready!(dialing.as_mut().poll(cx)) {
-                    Ok(stream) => self.link = Link::Up(Socket::tcp(stream)),
+                    Ok(socket) => self.link = Link::Up(socket),
                     Err(error) => {
                         self.link = Link::Down;
                         if let Some(exchange) = self.exchange.take() {

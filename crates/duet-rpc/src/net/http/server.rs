@@ -174,6 +174,7 @@ impl HttpServer {
             while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
                 *written += ready!(self.socket.poll_write(cx, rest))?;
             }
+            ready!(self.socket.poll_flush(cx))?;
             self.state = ServerState::behind(*then);
         }
         Poll::Ready(Ok(()))
@@ -196,6 +197,7 @@ impl HttpServer {
             // A large answer leaves in many pieces, and each is a sign of life.
             outbox.note_reading();
         }
+        ready!(self.socket.poll_flush(cx))?;
         self.state = ServerState::behind(*then);
         outbox.pop();
         Poll::Ready(Ok(()))

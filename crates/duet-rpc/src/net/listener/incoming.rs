@@ -17,6 +17,8 @@ use duet_rpc_proto::ws::Role;
 use tokio::net::unix::UCred;
 
 use super::browser_guard::BrowserGuard;
+#[cfg(feature = "tls")]
+use super::secure::{REFUSAL, Secured};
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
 use crate::net::AccessPolicy;
@@ -43,6 +45,8 @@ const SKIPPED: usize = 64 * 1024;
 pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
+    #[cfg(feature = "tls")]
+    secured: Option<Secured>,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
     #[cfg(feature = "websocket")]
@@ -61,6 +65,8 @@ impl Incoming {
         Incoming {
             accepted,
             speaks: listener.speaks.clone(),
+            #[cfg(feature = "tls")]
+            secured: Secured::at(listener),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::clone(&listener.access),
             #[cfg(feature = "websocket")]
@@ -84,21 +90,26 @@ impl Incoming {
         }
     }
 
-    /// Opens the connection; returns its transport and its remote. For WebSocket this includes the
-    /// handshake, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
+    /// Opens the connection; returns its transport and its remote. This includes the handshakes of TLS and
+    /// WebSocket, each of which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
     /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     #[cfg_attr(
-        not(any(feature = "http", feature = "websocket")),
+        not(any(feature = "http", feature = "tls", feature = "websocket")),
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
         let remote = self.remote();
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         let socket = self.accepted.into_socket()?;
+        #[cfg(feature = "tls")]
+        let (socket, remote) = match self.secured {
+            Some(secured) => secured.open(socket, remote, profile).await?,
+            None => (socket, remote),
+        };
         match self.speaks {
             Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             Speaks::Frames => Ok((Box::new(socket), remote)),
@@ -120,10 +131,12 @@ impl Incoming {
         }
     }
 
-    /// Sends the reason for a refusal immediately: this frame, or HTTP status 503. Nothing was sent on
+    /// Sends the reason for a refusal immediately: this frame, HTTP status 503, or an alert of TLS. Nothing was sent on
     /// the connection before, so the system takes these few bytes without a wait.
     pub(crate) fn refuse(self, frame: &[u8]) -> RefusedConnection {
         let reason = match self.speaks {
+            #[cfg(feature = "tls")]
+            _ if self.secured.is_some() => Cow::Borrowed(REFUSAL),
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(any(feature = "http", feature = "websocket"))]
             _ => Cow::Owned(final_response(&HttpRefusal::BUSY)),

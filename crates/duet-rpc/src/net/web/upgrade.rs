@@ -146,7 +146,7 @@ async fn write_all(socket: &mut Socket, bytes: &[u8]) -> io::Result<()> {
             let written = ready!(socket.poll_write(cx, rest))?;
             rest = rest.get(written..).unwrap_or_default();
         }
-        Poll::Ready(Ok(()))
+        socket.poll_flush(cx)
     })
     .await
 }
