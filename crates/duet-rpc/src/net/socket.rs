@@ -57,7 +57,7 @@ pub struct Socket {
     #[cfg(unix)]
     watch: Option<hang_up::HangUpWatch>,
     /// Runs while the remote has time to read our last bytes.
-    linger: Option<Linger>,
+    linger: Option<Box<Linger>>,
 }
 
 /// The end of our direction, and the time that the remote has left.
@@ -335,7 +335,8 @@ impl Socket {
     }
 
     fn poll_leave(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
-        let new = || Linger { timer: Box::pin(tokio::time::sleep(patience)), is_shut: false };
+        let timer = || Box::pin(tokio::time::sleep(patience));
+        let new = || Box::new(Linger { timer: timer(), is_shut: false });
         if !self.linger.get_or_insert_with(new).is_shut {
             // TLS sends its last record before, and waits if the remote does not read.
             let shut = on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx));
