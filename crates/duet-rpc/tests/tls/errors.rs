@@ -49,14 +49,14 @@ async fn t5_each_fault_of_a_certificate_has_its_sentence() {
             &wrong,
             authority.pem(),
             TlsErrorKind::WrongName,
-            "the certificate is for example.com, *.example.org, 192.0.2.1, and not for localhost: \
-             use a name of the certificate, or expect one",
+            "the certificate is not for localhost, but for example.com, *.example.org, 192.0.2.1: \
+             connect by one of these names",
         ),
         (
             &authority.server(&[]),
             authority.pem(),
             TlsErrorKind::WrongName,
-            "the certificate has no names, and so not localhost: \
+            "the certificate is not for localhost, and has no other name: \
              the server needs one with a subject alternative name",
         ),
         (

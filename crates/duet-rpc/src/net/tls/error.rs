@@ -223,14 +223,14 @@ fn wrong_name(expected: &str, presented: &[String]) -> String {
     let names: Vec<_> = presented.iter().take(SHOWN).map(bare).collect();
     match presented.len() {
         0 => format!(
-            "the certificate has no names, and so not {expected}: \
+            "the certificate is not for {expected}, and has no other name: \
              the server needs one with a subject alternative name"
         ),
         count => {
             let more = if count > SHOWN { " and more" } else { "" };
             format!(
-                "the certificate is for {}{more}, and not for {expected}: \
-                 use a name of the certificate, or expect one",
+                "the certificate is not for {expected}, but for {}{more}: \
+                 connect by one of these names",
                 names.join(", ")
             )
         }
