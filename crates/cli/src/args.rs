@@ -117,7 +117,7 @@ pub(crate) const PAGES: [&str; 7] =
 /// Run the daemon, on stdin and stdout or on sockets
 ///
 /// The daemon serves until stdin ends, SIGINT, SIGTERM or SIGHUP arrives, or the client calls
-/// `shutdown`. It answers running requests first. stdout carries messages and nothing else. The log
+/// `shutdown`. It answers running requests first. With TLS, SIGHUP reads the certificate again instead. stdout carries messages and nothing else. The log
 /// goes to stderr, or to the file that the environment variable DUET_RPC_LOG names.
 ///
 /// A profile is a set of defaults for one kind of client. Every other option overrides one of them.
@@ -155,8 +155,8 @@ pub(crate) struct RpcArgs {
 pub(crate) struct ListenArgs {
     /// Address to listen on; can be given several times [default: stdio:]
     ///
-    /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/.
-    /// Port 0 picks a free port. The first line of stderr is `listening on` and the address. While it
+    /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/, or
+    /// with TLS tls://127.0.0.1:0, wss://127.0.0.1:0/ and https://127.0.0.1:0/. Port 0 picks a free port. The first line of stderr is `listening on` and the address. While it
     /// listens, the daemon does not read stdin; a signal ends it, and `shutdown` closes the connection
     /// that it arrives on.
     #[arg(long, value_name = "URL", value_parser = address)]
@@ -204,6 +204,37 @@ pub(crate) struct ListenArgs {
     /// client always has both.
     #[arg(long)]
     pub(crate) share_log: bool,
+    #[command(flatten)]
+    pub(crate) tls: ListenTlsArgs,
+}
+
+/// Options for serving with TLS.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct ListenTlsArgs {
+    /// File with the certificate for tls, wss and https, in PEM
+    ///
+    /// The certificates of the authorities above it follow in the same file. The daemon reads this file
+    /// and the other TLS files again when they change, and on SIGHUP.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with the private key of the certificate, in PEM, without a password
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// File with the authorities that sign certificates of clients, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Whether a client must have a certificate [default: required]
+    #[arg(long, value_name = "RULE", requires = "tls_client_ca")]
+    pub(crate) tls_client_cert: Option<ClientCertificateName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientCertificateName {
+    /// Serve clients without a certificate too
+    Optional,
+    /// Refuse clients without a certificate
+    Required,
 }
 
 /// Parses the address of a running server.
@@ -319,15 +350,38 @@ pub(crate) struct CallArgs {
     /// Framing of messages [default: the framing of the profile]
     #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
     pub(crate) framing: Option<FramingName>,
-    /// Address of a running server to call: tcp://, unix://, ws:// or http://
+    /// Address of a running server to call: tcp://, tls://, unix://, ws://, wss://, http:// or https://
     #[arg(long, value_name = "URL", value_parser = elsewhere, conflicts_with = "command")]
     pub(crate) connect: Option<Address>,
     /// File with the bearer token to send, over ws and http
     #[arg(long, value_name = "FILE", requires = "connect")]
     pub(crate) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: CallTlsArgs,
     /// Server to start, with its arguments [default: this program's own daemon]
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Options for calling with TLS.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct CallTlsArgs {
+    /// File with the authorities to trust instead of those of the system, in PEM
+    #[arg(long, value_name = "FILE", requires = "connect")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// File with the certificate to send to a server that asks for one, in PEM
+    #[arg(long, value_name = "FILE", requires = "connect", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// File with the private key of that certificate, in PEM, without a password
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
+    /// Name to expect in the server's certificate [default: the host of the address]
+    #[arg(long, value_name = "NAME", requires = "connect", value_parser = host)]
+    pub(crate) servername: Option<String>,
+    /// Do not check the server's certificate: anyone on the way can read and change everything
+    #[arg(long, requires = "connect", conflicts_with = "cacert")]
+    pub(crate) insecure: bool,
 }
 
 const CALLS: &str = "\
@@ -336,6 +390,7 @@ Examples:
   duet-rpc call system.echo '{\"a\": 1}'
   duet-rpc call --framing lsp initialize @params.json -- some-language-server --stdio
   duet-rpc call --connect ws://127.0.0.1:4000/ system.ping
+  duet-rpc call --connect https://devbox:4000/ --cacert ca.pem system.ping
 
 Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
 started or reached, 6 it ended without an answer or sent one that cannot be used.";

@@ -125,6 +125,16 @@ pub enum Identity {
         /// may have the same id: use it for logs, not for access decisions.
         pid: Option<u32>,
     },
+    /// The remote has shown a client certificate over TLS, signed by an authority that the server trusts for that, and
+    /// has proved to have its key; see `TlsServer::client_ca`.
+    Certificate {
+        /// The subject, as RFC 4514 writes it: `CN=alice,O=Example`. It is empty if the certificate has none.
+        subject: String,
+        /// The DNS names and URIs among the subject alternative names.
+        names: Vec<String>,
+        /// SHA-256 of the certificate, as 64 hexadecimal digits.
+        fingerprint: String,
+    },
 }
 
 impl Identity {

@@ -32,6 +32,8 @@ struct Ordering;
 struct Serving;
 #[doc = include_str!("../../../docs/testing.md")]
 struct Testing;
+#[doc = include_str!("../../../docs/tls.md")]
+struct Tls;
 #[doc = include_str!("../../../docs/transports.md")]
 struct Transports;
 #[doc = include_str!("../../../docs/which-type.md")]

@@ -6,6 +6,8 @@ mod access;
 mod activation;
 mod addresses;
 mod capacity;
+#[path = "../../../duet-rpc/tests/support/certificates.rs"]
+mod certificates;
 mod client;
 mod dialogues;
 mod ends;
@@ -21,6 +23,7 @@ mod script;
 mod stream;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;
 mod tokens;
 mod unix_sockets;
 mod websocket;

@@ -40,7 +40,8 @@ pub(crate) fn say_skipped(what: &str, why: &str) {
 /// Returns true if this program can be run.
 pub(crate) fn has(program: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let question = if program == "openssl" { "version" } else { "--version" };
+    command.arg(question).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 

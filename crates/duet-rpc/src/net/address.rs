@@ -13,9 +13,10 @@ use std::str::FromStr;
 /// |---|---|
 /// | `stdio:` | stdin and stdout of this process |
 /// | `tcp://127.0.0.1:4000` | TCP; port 0 takes one that is free |
+/// | `tls://127.0.0.1:4000` | TCP with TLS |
 /// | `unix:///run/app.sock` | a Unix socket |
-/// | `ws://127.0.0.1:4000/path` | WebSocket |
-/// | `http://127.0.0.1:4000/path` | HTTP |
+/// | `ws://127.0.0.1:4000/path`, `wss://…` | WebSocket, WebSocket with TLS |
+/// | `http://127.0.0.1:4000/path`, `https://…` | HTTP, HTTP with TLS |
 ///
 /// ```
 /// use duet_rpc::transport::Address;
@@ -35,23 +36,35 @@ use std::str::FromStr;
 pub enum Address {
     /// Stdin and stdout of this process.
     Stdio,
-    /// A TCP port, with any framing.
+    /// A TCP port, with any framing: `tcp://`, or `tls://` if the place is secure.
     Tcp(Place),
     /// A Unix socket, with any framing.
     Unix(PathBuf),
-    /// A WebSocket.
+    /// A WebSocket: `ws://`, or `wss://` if the place is secure.
     WebSocket(Place, Target),
-    /// HTTP: each message is the body of a POST.
+    /// HTTP, where each message is the body of a POST: `http://`, or `https://` if the place is secure.
     Http(Place, Target),
 }
 
-/// A host and a port.
+/// A host and a port, and whether its connections use TLS.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// A name, or an IP address without brackets.
     pub host: String,
     /// The port; 0 takes one that is free.
     pub port: u16,
+    /// The protection of the bytes on the way.
+    pub security: Security,
+}
+
+/// The protection of the bytes of a connection. It belongs to the place, so that every transport over TCP has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Security {
+    /// None.
+    #[default]
+    Plain,
+    /// TLS.
+    Tls,
 }
 
 /// The part of a URL after host and port: a path, which begins with a slash, and perhaps a query. It
@@ -63,10 +76,17 @@ pub struct Target(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(String);
 
-/// The port of `ws` and `http` if the URL has none.
-const WEB_PORT: u16 = 80;
-
 impl Address {
+    /// Returns `true` if its connections use TLS: `tls://`, `wss://` and `https://`.
+    pub fn is_secure(&self) -> bool {
+        match self {
+            Address::Stdio | Address::Unix(_) => false,
+            Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
+                place.is_secure()
+            }
+        }
+    }
+
     /// Returns `true` if only programs on this machine can reach it. For a host name this asks the system
     /// for its addresses, which may take a moment and may fail.
     pub fn is_local(&self) -> io::Result<bool> {
@@ -90,6 +110,42 @@ impl Address {
             Address::Stdio | Address::Unix(_) => {}
         }
         address
+    }
+}
+
+impl Place {
+    /// A place without TLS.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Place { host: host.into(), port, security: Security::Plain }
+    }
+
+    /// The same place with this protection.
+    #[must_use]
+    pub fn with(self, security: Security) -> Self {
+        Place { security, ..self }
+    }
+
+    /// Returns `true` if its connections use TLS.
+    pub fn is_secure(&self) -> bool {
+        self.security == Security::Tls
+    }
+}
+
+impl Security {
+    /// The port of WebSocket and HTTP if the URL has none.
+    fn web_port(self) -> u16 {
+        match self {
+            Security::Plain => 80,
+            Security::Tls => 443,
+        }
+    }
+
+    /// One of two schemes.
+    fn choose(self, plain: &'static str, secure: &'static str) -> &'static str {
+        match self {
+            Security::Plain => plain,
+            Security::Tls => secure,
+        }
     }
 }
 
@@ -118,23 +174,30 @@ impl FromStr for Address {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(error("it has no scheme", "such as tcp://127.0.0.1:4000"));
         };
-        match scheme.to_ascii_lowercase().as_str() {
+        let scheme = scheme.to_ascii_lowercase();
+        let security = match &*scheme {
+            "tls" | "wss" | "https" => Security::Tls,
+            _ => Security::Plain,
+        };
+        match &*scheme {
             "stdio" if rest.is_empty() || rest == "//" => Ok(Address::Stdio),
             "stdio" => Err(error("nothing can follow it", "it is just stdio:")),
-            "tcp" => match split(rest)? {
-                (place, "" | "/") => Ok(Address::Tcp(parse_place(place, None)?)),
+            "tcp" | "tls" => match split(rest)? {
+                (place, "" | "/") => Ok(Address::Tcp(parse_place(place, None)?.with(security))),
                 _ => Err(error("TCP has no path", "such as tcp://127.0.0.1:4000")),
             },
             "unix" => parse_path(rest).map(Address::Unix),
-            "ws" => parse_web(rest).map(|(place, target)| Address::WebSocket(place, target)),
-            "http" => parse_web(rest).map(|(place, target)| Address::Http(place, target)),
-            "wss" | "https" => Err(error(
-                "encryption is not built in",
-                "let a proxy do that, and use ws or http behind it",
-            )),
+            "ws" | "wss" => {
+                let (place, target) = parse_web(rest, security)?;
+                Ok(Address::WebSocket(place, target))
+            }
+            "http" | "https" => {
+                let (place, target) = parse_web(rest, security)?;
+                Ok(Address::Http(place, target))
+            }
             _ => Err(error(
                 "its scheme is not known",
-                "it begins with stdio:, tcp://, unix://, ws:// or http://",
+                "it begins with stdio:, tcp://, tls://, unix://, ws://, wss://, http:// or https://",
             )),
         }
     }
@@ -185,7 +248,7 @@ fn split(rest: &str) -> Result<(&str, &str), AddressError> {
     Ok(rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len())))
 }
 
-fn parse_web(rest: &str) -> Result<(Place, Target), AddressError> {
+fn parse_web(rest: &str, security: Security) -> Result<(Place, Target), AddressError> {
     let (place, target) = split(rest)?;
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     if !target.bytes().all(is_plain) {
@@ -195,7 +258,8 @@ fn parse_web(rest: &str) -> Result<(Place, Target), AddressError> {
         ));
     }
     let slash = if target.starts_with('/') { "" } else { "/" };
-    Ok((parse_place(place, Some(WEB_PORT))?, Target(format!("{slash}{target}"))))
+    let place = parse_place(place, Some(security.web_port()))?.with(security);
+    Ok((place, Target(format!("{slash}{target}"))))
 }
 
 fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressError> {
@@ -229,7 +293,7 @@ fn parse_place(text: &str, default_port: Option<u16>) -> Result<Place, AddressEr
         }
         Some(_) => return Err(error("its port is not a number", "such as :4000, or :0")),
     };
-    Ok(Place { host: host.to_owned(), port })
+    Ok(Place::new(host, port))
 }
 
 /// The path of a Unix socket.
@@ -284,9 +348,15 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Stdio => f.write_str("stdio:"),
-            Address::Tcp(place) => write!(f, "tcp://{place}"),
-            Address::WebSocket(place, target) => write!(f, "ws://{place}{}", target.0),
-            Address::Http(place, target) => write!(f, "http://{place}{}", target.0),
+            Address::Tcp(place) => {
+                write!(f, "{}://{place}", place.security.choose("tcp", "tls"))
+            }
+            Address::WebSocket(place, target) => {
+                write!(f, "{}://{place}{}", place.security.choose("ws", "wss"), target.0)
+            }
+            Address::Http(place, target) => {
+                write!(f, "{}://{place}{}", place.security.choose("http", "https"), target.0)
+            }
             Address::Unix(path) => {
                 f.write_str("unix://")?;
                 for &byte in path.as_os_str().as_encoded_bytes() {
@@ -303,6 +373,7 @@ impl fmt::Display for Address {
 }
 
 impl fmt::Display for Place {
+    /// Host and port.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host.contains(':') {
             true => write!(f, "[{}]:{}", self.host, self.port),
@@ -374,6 +445,12 @@ mod tests {
             ("ws://[::1]:9/rpc", "ws://[::1]:9/rpc"),
             ("ws://h:1?q=1", "ws://h:1/?q=1"),
             ("http://localhost:8080/a/b?c=d", "http://localhost:8080/a/b?c=d"),
+            ("tls://127.0.0.1:0", "tls://127.0.0.1:0"),
+            ("TLS://[::1]:7/", "tls://[::1]:7"),
+            ("wss://example.com", "wss://example.com:443/"),
+            ("wss://h:80/rpc?q", "wss://h:80/rpc?q"),
+            ("https://example.com/a", "https://example.com:443/a"),
+            ("HTTPS://localhost:8443", "https://localhost:8443/"),
         ] {
             let address: Address = url.parse().expect(url);
             assert_eq!(address.to_string(), printed, "{url}");
@@ -387,8 +464,10 @@ mod tests {
             ("", "it has no scheme"),
             ("127.0.0.1:4000", "its scheme is not known"),
             ("ftp://127.0.0.1:4000", "its scheme is not known"),
-            ("wss://127.0.0.1:4000/", "encryption is not built in"),
-            ("https://127.0.0.1:4000/", "encryption is not built in"),
+            ("tls://127.0.0.1", "it has no port"),
+            ("tls://127.0.0.1:7/x", "TCP has no path"),
+            ("wss:127.0.0.1:7", "two slashes are missing"),
+            ("https://a b/", "its host is neither a name"),
             ("stdio:x", "nothing can follow it"),
             ("tcp:127.0.0.1:4000", "two slashes are missing"),
             ("tcp://127.0.0.1", "it has no port"),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use duet_rpc_proto::Profile;
 #[cfg(feature = "websocket")]
@@ -17,6 +18,8 @@ use super::address::resolve;
 use super::http::{Dial, HttpClient};
 #[cfg(feature = "http")]
 use super::web::RequestHead;
+#[cfg(feature = "tls")]
+use super::tls::{self, Inside, TlsClient};
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
 use super::{Address, AddressError, Place, Socket, unsupported};
@@ -41,6 +44,8 @@ pub struct Connector {
     token: Option<String>,
     headers: Vec<(String, String)>,
     subprotocol: Option<String>,
+    #[cfg(feature = "tls")]
+    tls: TlsClient,
 }
 
 impl Connector {
@@ -51,6 +56,8 @@ impl Connector {
             token: None,
             headers: Vec::new(),
             subprotocol: None,
+            #[cfg(feature = "tls")]
+            tls: TlsClient::new(),
         })
     }
 
@@ -88,22 +95,28 @@ impl Connector {
         self
     }
 
-    /// Connects to the server, and returns the transport.
+    /// Sets the trust and identity for `tls://`, `wss://` and `https://`. Default: [`TlsClient::new`].
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: TlsClient) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Connects to the server, and returns the transport. A failure of TLS is an error with a
+    /// [`TlsError`](crate::transport::TlsError) in it. The handshakes of TLS and WebSocket take no longer than the
+    /// profile's [`call_timeout`](Profile::call_timeout) each.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
-    #[cfg_attr(
-        not(any(feature = "http", feature = "websocket")),
-        expect(unused_variables, reason = "TCP and Unix sockets need no settings")
-    )]
     pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
         self.check_settings()?;
         match &self.address {
             Address::Stdio => Err(unsupported(
                 "cannot connect to stdin and stdout: start the server as a child process",
             )),
-            Address::Tcp(place) => Ok(Box::new(dial(place).await?)),
+            Address::Tcp(place) => Ok(Box::new(self.dialer(place, profile).dial().await?)),
             #[cfg(unix)]
             Address::Unix(path) => {
                 Ok(Box::new(Socket::unix(tokio::net::UnixStream::connect(path).await?)))
@@ -113,7 +126,8 @@ impl Connector {
             #[cfg(feature = "http")]
             Address::Http(place, target) => {
                 let head = self.request_head(place, target)?;
-                Ok(Box::new(HttpClient::open(dial_again(place), head, profile).await?))
+                let dial = self.dialer(place, profile).into_dial();
+                Ok(Box::new(HttpClient::open(dial, head, profile).await?))
             }
             #[cfg(not(feature = "http"))]
             Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
@@ -125,7 +139,7 @@ impl Connector {
                     nonce: crate::random::seed().to_ne_bytes(),
                 };
                 let (limit, patience) = (profile.limits.header_bytes, profile.call_timeout);
-                let socket = dial(place).await?;
+                let socket = self.dialer(place, profile).dial().await?;
                 let (socket, behind) = ask_for_upgrade(socket, &ask, limit, patience).await?;
                 Ok(Box::new(WebSocket::new(socket, Role::Client, profile, behind)))
             }
@@ -152,20 +166,70 @@ impl Connector {
     fn request_head(&self, place: &Place, target: &Target) -> io::Result<RequestHead> {
         RequestHead::new(place, target, self.token.as_deref(), &self.headers)
     }
+
+    fn dialer(&self, place: &Place, profile: &Profile) -> Dialer {
+        Dialer {
+            place: place.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+            #[cfg(feature = "tls")]
+            inside: Inside::at(&self.address),
+            patience: profile.call_timeout,
+        }
+    }
 }
 
-async fn dial(place: &Place) -> io::Result<Socket> {
-    TcpStream::connect((place.host.as_str(), place.port)).await.map(Socket::tcp)
+/// Makes connections to one place: over TCP, with TLS if the place is secure.
+#[derive(Clone, Debug)]
+pub(crate) struct Dialer {
+    place: Place,
+    #[cfg(feature = "tls")]
+    tls: TlsClient,
+    #[cfg(feature = "tls")]
+    inside: Inside,
+    /// The time for the TLS handshake.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "TCP has no handshake of ours"))]
+    patience: Option<Duration>,
 }
 
-/// A function that makes a connection each time.
-#[cfg(feature = "http")]
-pub(super) fn dial_again(place: &Place) -> Dial {
-    let place = place.clone();
-    Box::new(move || {
-        let place = place.clone();
-        Box::pin(async move { dial(&place).await })
-    })
+impl Dialer {
+    /// A dialer with the default settings for TLS.
+    #[cfg(feature = "http")]
+    pub(crate) fn new(place: &Place, profile: &Profile) -> Self {
+        Dialer {
+            place: place.clone(),
+            #[cfg(feature = "tls")]
+            tls: TlsClient::new(),
+            #[cfg(feature = "tls")]
+            inside: Inside::Http,
+            patience: profile.call_timeout,
+        }
+    }
+
+    /// A function that makes a connection each time.
+    #[cfg(feature = "http")]
+    pub(crate) fn into_dial(self) -> Dial {
+        Box::new(move || {
+            let dialer = self.clone();
+            Box::pin(async move { dialer.dial().await })
+        })
+    }
+
+    /// Connects once.
+    pub(crate) async fn dial(&self) -> io::Result<Socket> {
+        #[cfg(not(feature = "tls"))]
+        if self.place.is_secure() {
+            return Err(unsupported("the feature `tls` is not built in"));
+        }
+        let place = &self.place;
+        let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;
+        let socket = Socket::tcp(stream);
+        match place.is_secure() {
+            #[cfg(feature = "tls")]
+            true => tls::connect(socket, place, &self.tls, self.inside, self.patience).await,
+            _ => Ok(socket),
+        }
+    }
 }
 
 impl fmt::Debug for Connector {

@@ -3,7 +3,8 @@
 //! | module | contents |
 //! |---|---|
 //! | `address` | addresses of servers, as text |
-//! | `socket` | TCP and Unix sockets |
+//! | `socket` | TCP, TLS and Unix sockets |
+//! | `tls` | TLS over TCP: settings, handshake, errors |
 //! | `websocket`, `http`, `web` | WebSocket and HTTP, and their heads, access policy and handshakes |
 //! | `child` | programs that are started, and ended with all their processes |
 //! | `listener`, `hub` | accepting connections; serving many with one router |
@@ -18,6 +19,8 @@ mod http;
 mod hub;
 mod listener;
 mod socket;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(any(feature = "http", feature = "websocket"))]
 mod web;
 #[cfg(feature = "websocket")]
@@ -25,7 +28,7 @@ mod websocket;
 
 use std::io;
 
-pub use self::address::{Address, AddressError, Place, Target};
+pub use self::address::{Address, AddressError, Place, Security, Target};
 pub(crate) use self::child::CannotStart;
 pub use self::child::Child;
 #[cfg(unix)]
@@ -33,14 +36,20 @@ pub(crate) use self::child::{at_exit, descriptor_limit};
 pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
+pub(crate) use self::connector::Dialer;
+#[cfg(feature = "http")]
 pub use self::http::{HttpBody, HttpClient, HttpService, ResponseFuture, service};
 #[cfg(unix)]
 pub(crate) use self::hub::MOST_CONNECTIONS;
 pub use self::hub::{Hub, HubBuilder};
 #[cfg(unix)]
 pub(crate) use self::listener::Reserve;
+#[cfg(feature = "tls")]
+pub use self::listener::TlsBinder;
 pub use self::listener::{Incoming, Listener};
 pub use self::socket::Socket;
+#[cfg(feature = "tls")]
+pub use self::tls::{ClientCertificates, TlsClient, TlsError, TlsErrorKind, TlsServer};
 #[cfg(any(feature = "http", feature = "websocket"))]
 pub use self::web::{
     AccessPolicy, OriginPattern, OriginPatternError, Refused, TokenFile, TokenFileError,

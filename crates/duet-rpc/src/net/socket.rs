@@ -1,8 +1,10 @@
-//! A connected TCP or Unix socket.
+//! A connected socket: TCP, TLS over TCP, a Unix socket, or any other stream.
 
 use std::fmt;
 use std::io;
 use std::pin::{Pin, pin};
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +14,10 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
+#[cfg(feature = "tls")]
+use super::tls::TlsSocket;
+#[cfg(feature = "tls")]
+use crate::remote::Identity;
 use crate::transport::{
     ExitReport, Inbox, Outbox, Received, Transport, buffer_pool, let_others_run,
 };
@@ -49,13 +55,23 @@ pub struct Socket {
     #[cfg(unix)]
     watch: Option<hang_up::HangUpWatch>,
     /// Runs while the remote has time to read our last bytes.
-    linger: Option<Pin<Box<Sleep>>>,
+    linger: Option<Box<Linger>>,
 }
 
+/// The end of our direction, and the time that the remote has left.
+struct Linger {
+    timer: Pin<Box<Sleep>>,
+    is_shut: bool,
+}
+
+/// TCP and Unix sockets tell when there is something to read, so they need no buffer before. The other streams tell it
+/// only by a read. They are boxed, so that a plain socket stays small.
 enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsSocket>),
     Other(Box<dyn AnyStream>),
 }
 
@@ -64,13 +80,15 @@ trait AnyStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> AnyStream for S {}
 
-/// Methods that both kinds of sockets have without a common trait.
-macro_rules! on_either {
+/// Does the same with the stream of any kind of socket.
+macro_rules! on_stream {
     ($socket:expr, $stream:ident => $does:expr) => {
         match &mut $socket.stream {
             SocketStream::Tcp($stream) => $does,
             #[cfg(unix)]
             SocketStream::Unix($stream) => $does,
+            #[cfg(feature = "tls")]
+            SocketStream::Tls($stream) => $does,
             SocketStream::Other($stream) => $does,
         }
     };
@@ -93,9 +111,44 @@ impl Socket {
         Self::new(SocketStream::Unix(stream))
     }
 
-    /// A stream that was connected in another way, such as an upgraded HTTP connection.
+    /// A stream that was connected in another way, such as a tunnel or an upgraded HTTP connection.
+    ///
+    /// The end of the remote is noticed by a read only, and so not while back-pressure stops reading.
+    ///
+    /// ```
+    /// use duet_rpc::transport::Socket;
+    ///
+    /// let (ours, _theirs) = tokio::io::duplex(4096);
+    /// let socket = Socket::from_stream(ours);
+    /// # drop(socket);
+    /// ```
     pub fn from_stream(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self::new(SocketStream::Other(Box::new(stream)))
+    }
+
+    /// A TCP connection after the TLS handshake.
+    #[cfg(feature = "tls")]
+    pub(super) fn tls(stream: TlsSocket) -> Self {
+        Self::new(SocketStream::Tls(Box::new(stream)))
+    }
+
+    /// The TCP connection of a plain socket, for a TLS handshake.
+    #[cfg(feature = "tls")]
+    pub(super) fn into_tcp(self) -> io::Result<TcpStream> {
+        match self.stream {
+            SocketStream::Tcp(stream) => Ok(stream),
+            _ => Err(super::unsupported("TLS is served over TCP only")),
+        }
+    }
+
+    /// The identity in the certificate of the remote, if the remote is a TLS client that has sent one and it was
+    /// verified.
+    #[cfg(feature = "tls")]
+    pub fn certificate(&self) -> Option<Arc<Identity>> {
+        match &self.stream {
+            SocketStream::Tls(stream) => stream.certificate(),
+            _ => None,
+        }
     }
 
     fn new(stream: SocketStream) -> Self {
@@ -108,7 +161,7 @@ impl Socket {
         }
     }
 
-    /// Ready when there is something to read, or the end.
+    /// Ready when there is something to read, or the end; for a stream that cannot tell, immediately.
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         #[cfg(unix)]
         {
@@ -118,7 +171,7 @@ impl Socket {
             SocketStream::Tcp(stream) => stream.poll_read_ready(cx),
             #[cfg(unix)]
             SocketStream::Unix(stream) => stream.poll_read_ready(cx),
-            SocketStream::Other(_) => Poll::Ready(Ok(())),
+            _ => Poll::Ready(Ok(())),
         }
     }
 
@@ -141,11 +194,16 @@ impl Socket {
     fn poll_append(&mut self, cx: &mut Context<'_>, into: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         loop {
             // A pending read has taken nothing.
-            let read = on_either!(self, stream => {
+            let read = on_stream!(self, stream => {
                 pin!(stream.take(AT_ONCE as u64).read_buf(into)).poll(cx)
             });
             match ready!(read) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // TLS reports a remote that closes without a word. Frames have their own ends, so a part of one is
+                // noticed anyway, and many programs just exit.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Poll::Ready(Ok(0));
+                }
                 read => return Poll::Ready(read),
             }
         }
@@ -162,7 +220,12 @@ impl Socket {
         let seen = match &mut self.stream {
             SocketStream::Tcp(stream) => recv(&*stream, &mut byte[..], flags),
             SocketStream::Unix(stream) => recv(&*stream, &mut byte[..], flags),
-            SocketStream::Other(_) => return false,
+            // What has come may be of TLS alone. A byte that is lost here costs nothing: the connection is not used.
+            _ => {
+                let mut cx = Context::from_waker(std::task::Waker::noop());
+                return AsyncRead::poll_read(Pin::new(self), &mut cx, &mut ReadBuf::new(&mut byte))
+                    .is_pending();
+            }
         };
         matches!(seen, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
     }
@@ -183,7 +246,7 @@ impl Socket {
         let bytes = &bytes[..bytes.len().min(AT_ONCE)];
         self.poll_write_with(
             cx,
-            |socket, cx| on_either!(socket, stream => Pin::new(stream).poll_write(cx, bytes)),
+            |socket, cx| on_stream!(socket, stream => Pin::new(stream).poll_write(cx, bytes)),
         )
     }
 
@@ -210,19 +273,28 @@ impl Socket {
         }
     }
 
+    /// Ready when written bytes have left. TLS keeps encrypted bytes that the system did not take.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_stream!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
     /// Ready when the remote has closed its end, even while earlier bytes are unread.
     #[cfg(unix)]
     pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        use hang_up::HangUpWatch;
+
         if self.watch.is_none() {
             self.watch = match &self.stream {
-                SocketStream::Tcp(stream) => hang_up::HangUpWatch::new(stream).ok(),
-                SocketStream::Unix(stream) => hang_up::HangUpWatch::new(stream).ok(),
+                SocketStream::Tcp(stream) => HangUpWatch::new(stream).ok(),
+                SocketStream::Unix(stream) => HangUpWatch::new(stream).ok(),
+                #[cfg(feature = "tls")]
+                SocketStream::Tls(stream) => HangUpWatch::new(stream.tcp()).ok(),
                 SocketStream::Other(_) => None,
             };
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),
-            // There is no free descriptor for it now. The next write will notice.
+            // There is no descriptor to watch, or none is free for it. The next write will notice.
             None => Poll::Pending,
         }
     }
@@ -247,12 +319,14 @@ impl Socket {
     }
 
     fn poll_leave(&mut self, cx: &mut Context<'_>, patience: Duration) -> Poll<()> {
-        if self.linger.is_none() {
-            // For a socket this does not wait.
-            if on_either!(self, stream => Pin::new(stream).poll_shutdown(cx)).is_pending() {
-                return Poll::Pending;
+        let timer = || Box::pin(tokio::time::sleep(patience));
+        let new = || Box::new(Linger { timer: timer(), is_shut: false });
+        if !self.linger.get_or_insert_with(new).is_shut {
+            // TLS sends its last record before, and waits if the remote does not read.
+            let shut = on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx));
+            if let Some(linger) = &mut self.linger {
+                linger.is_shut = shut.is_ready();
             }
-            self.linger = Some(Box::pin(tokio::time::sleep(patience)));
         }
         // Bytes that still come are dropped, until the remote closes too.
         while let Poll::Ready(read) = self.poll_read(cx, |bytes| !bytes.is_empty()) {
@@ -261,7 +335,7 @@ impl Socket {
             }
         }
         match &mut self.linger {
-            Some(linger) => linger.as_mut().poll(cx),
+            Some(linger) => linger.timer.as_mut().poll(cx),
             None => Poll::Ready(()),
         }
     }
@@ -328,8 +402,11 @@ impl Transport for Socket {
         // Only now a buffer is needed: a connection that waits for bytes has none.
         ready!(self.poll_readable(cx))?;
         inbox.borrow_buffer();
-        let count = ready!(self.poll_append(cx, inbox.space()?))?;
-        Poll::Ready(Ok(match count {
+        let Poll::Ready(count) = self.poll_append(cx, inbox.space()?) else {
+            inbox.give_buffer_back();
+            return Poll::Pending;
+        };
+        Poll::Ready(Ok(match count? {
             0 => Received::Eof,
             _ => Received::Data,
         }))
@@ -340,7 +417,7 @@ impl Transport for Socket {
             let count = ready!(self.poll_write(cx, outbox.bytes()))?;
             outbox.consume(count);
         }
-        Poll::Ready(Ok(()))
+        self.poll_flush(cx)
     }
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -358,7 +435,7 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        on_either!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+        on_stream!(self, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }
 
@@ -368,7 +445,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        on_either!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+        on_stream!(self, stream => Pin::new(stream).poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -376,19 +453,22 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        on_either!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices))
+        on_stream!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
-        true
+        match &self.stream {
+            SocketStream::Other(stream) => stream.is_write_vectored(),
+            _ => true,
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_either!(self, stream => Pin::new(stream).poll_flush(cx))
+        on_stream!(self, stream => Pin::new(stream).poll_flush(cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_either!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        on_stream!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }
 

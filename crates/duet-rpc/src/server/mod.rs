@@ -40,7 +40,7 @@ use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
 use crate::threads;
 use exit_hook::{ExitHook, once, run_within};
-use shutdown::ShutdownWatch;
+use shutdown::{OnHangUp, ShutdownWatch};
 use watchdog::CountsFrom;
 pub use watchdog::{Parent, is_ignored as is_signal_ignored};
 use watched_stdio::WatchedStdio;
@@ -90,7 +90,8 @@ pub fn serve(profile: Profile, router: Router) -> ExitCode {
 ///   anything; it is logged with its source location. Every other panic goes to the previous hook. A hook that
 ///   is set later replaces this one.
 /// - It receives SIGINT, SIGTERM and SIGHUP, unless they were ignored at the start (Linux), and SIGXFSZ no
-///   longer ends the process. None of them has its default effect again afterwards.
+///   longer ends the process. None of them has its default effect again afterwards. With a listener that has TLS,
+///   SIGHUP reads its certificate again and does not end the server.
 /// - Descriptor 0 reads as empty, and descriptor 1 points to stderr.
 /// - With [`listen`](Server::listen), it raises the soft limit of open files (`RLIMIT_NOFILE`) to the hard
 ///   one. Started programs inherit that; [`Child`](crate::transport::Child) gives its program the previous
@@ -273,12 +274,36 @@ impl Server {
         })
     }
 
+    /// With TLS, SIGHUP reads the certificates again, as it makes other servers read their configuration.
+    #[cfg(feature = "tls")]
+    fn on_hang_up(&self) -> Option<OnHangUp> {
+        let settings = self.listeners.iter().filter_map(Listener::tls_settings);
+        let settings: Vec<_> = settings.cloned().collect();
+        if settings.is_empty() {
+            return None;
+        }
+        let reload = move || {
+            tracing::info!("received SIGHUP, reading the TLS certificates again");
+            for settings in &settings {
+                // The outcome is logged.
+                let _ = settings.reload();
+            }
+        };
+        Some(Arc::new(reload))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn on_hang_up(&self) -> Option<OnHangUp> {
+        None
+    }
+
     /// Serves on this thread.
     fn run_here(self) -> Result<(), Error> {
         stderr_log::enable();
         panic_guard::silence_hook();
         let exit_hook = self.before_exit.clone().map(once);
-        let watch = ShutdownWatch::start(exit_hook.clone()).map_err(cannot_start)?;
+        let watch =
+            ShutdownWatch::start(exit_hook.clone(), self.on_hang_up()).map_err(cannot_start)?;
         // With too many open files, tokio panics instead of failing.
         let runtime = panic_guard::catch(|| Builder::new_current_thread().enable_all().build());
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));

@@ -5,6 +5,7 @@
 //! | stdin ends | sees it itself, and drains | the last byte that the client read | 0 |
 //! | stdout has no reader | is closed, unless stdin ends too | the trigger | 1 |
 //! | a signal, or the parent ends | is closed | the trigger | 0 |
+//! | SIGHUP, if a listener has TLS | is not touched: the certificates are read again | – | – |
 //!
 //! `connection/closing.rs` has the times.
 
@@ -16,7 +17,7 @@ use std::thread;
 use tokio::sync::Notify;
 
 use super::exit_hook::{ExitHook, run_within};
-use super::watchdog::{Alarm, CountsFrom, ShutdownTrigger, Watchdog};
+use super::watchdog::{Alarm, CountsFrom, ShutdownTrigger, Signal, Watchdog};
 use crate::connection::closing::{
     FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
 };
@@ -24,6 +25,9 @@ use crate::net::at_exit;
 use crate::panic_guard;
 use crate::peer::Peer;
 use crate::threads;
+
+/// Replaces the effect of SIGHUP.
+pub(super) type OnHangUp = Arc<dyn Fn() + Send + Sync>;
 
 /// Removes files and restores flags. It must not block, and may run more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;
@@ -105,7 +109,10 @@ fn end_programs_in_time() {
 }
 
 impl ShutdownWatch {
-    pub(super) fn start(exit_hook: Option<ExitHook>) -> io::Result<Self> {
+    pub(super) fn start(
+        exit_hook: Option<ExitHook>,
+        on_hang_up: Option<OnHangUp>,
+    ) -> io::Result<Self> {
         let (triggers, clean_up) =
             (Arc::<Triggers>::default(), Arc::<OnceLock<CleanUp>>::default());
         let (heard, to_clean_up) = (Arc::clone(&triggers), Arc::clone(&clean_up));
@@ -123,6 +130,13 @@ impl ShutdownWatch {
                 ShutdownTrigger::OutputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 1);
                     heard.output_ended.notify_one();
+                    false
+                }
+                ShutdownTrigger::Signal(Signal::HangUp) if on_hang_up.is_some() => {
+                    // Files may be slow, and the watchdog must not wait.
+                    let on_hang_up = on_hang_up.clone();
+                    let act = move || drop(on_hang_up.map(|act| panic_guard::catch(|| act())));
+                    let _ = threads::spawn("duet-rpc reload", act);
                     false
                 }
                 ShutdownTrigger::Signal(_) | ShutdownTrigger::ParentEnded => {

@@ -37,7 +37,9 @@ pub use crate::net::{AccessPolicy, OriginPattern, OriginPatternError, TokenFile,
 pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Place, Socket};
 /// Parts of an address. Most applications write an address as text and never need them.
 #[doc(hidden)]
-pub use crate::net::{AddressError, Target};
+pub use crate::net::{AddressError, Security, Target};
+#[cfg(feature = "tls")]
+pub use crate::net::{ClientCertificates, TlsBinder, TlsClient, TlsError, TlsErrorKind, TlsServer};
 #[cfg(unix)]
 pub use crate::stdio::Stdio;
 

@@ -23,7 +23,7 @@ pub(crate) fn target() -> Target {
 }
 
 pub(crate) fn place(address: SocketAddr) -> Place {
-    Place { host: address.ip().to_string(), port: address.port() }
+    Place::new(address.ip().to_string(), address.port())
 }
 
 pub(crate) fn access() -> AccessPolicy {

@@ -3,6 +3,7 @@
 mod params;
 mod report;
 mod stderr;
+mod tls;
 mod tracked;
 
 use std::ffi::{OsStr, OsString};
@@ -17,7 +18,7 @@ use duet_rpc::proto::Limits;
 use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
 use duet_rpc::threads;
-use duet_rpc::transport::{Address, Child, Connector, Transport};
+use duet_rpc::transport::{Address, Child, Connector, TlsClient, Transport};
 use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, UnusableAnswer};
 use serde_json::value::RawValue;
 use tokio::process::Command;
@@ -76,18 +77,20 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     }
 }
 
-/// Params and token. They are read before this process handles signals itself: a signal must still end it
+/// Params, token and certificates. They are read before this process handles signals itself: a signal must still end it
 /// while it waits on a pipe without a writer.
 struct Input {
     params: Option<Box<RawValue>>,
     token: Option<String>,
+    tls: TlsClient,
 }
 
 impl Input {
     fn read(args: &CallArgs) -> Result<Input, Problem> {
         let params = params::read(args.params.as_deref())?;
         let token = args.token_file.as_deref().map(super::rpc::read_token).transpose()?;
-        Ok(Input { params, token })
+        let tls = tls::settings(args)?;
+        Ok(Input { params, token, tls })
     }
 }
 
@@ -109,7 +112,7 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
 async fn converse(
     args: &CallArgs,
     global: &Global,
-    Input { params, token }: Input,
+    Input { params, token, tls }: Input,
     stderr: &Stderr,
 ) -> Result<Exit, SignalKind> {
     let begun = Instant::now();
@@ -126,7 +129,8 @@ async fn converse(
     let found = match &args.connect {
         None => start_server(args, global, stderr),
         Some(address) => {
-            interruptions.or(reach(args, address, token, &profile, time_left())).await?
+            let reached = reach(args, address, token, tls, &profile, time_left());
+            interruptions.or(reached).await?
         }
     };
     let transport = match found {
@@ -347,11 +351,12 @@ async fn reach(
     args: &CallArgs,
     address: &Address,
     token: Option<String>,
+    tls: TlsClient,
     profile: &Profile,
     time_left: Option<Duration>,
 ) -> Result<Box<dyn Transport>, NoServer> {
     let not_reached = |error| (Exit::NotStarted, report::not_reached(address, &error));
-    let mut connector = Connector::new(address).map_err(not_reached)?;
+    let mut connector = Connector::new(address).map_err(not_reached)?.tls(tls);
     if let Some(token) = token {
         connector = connector.token(token);
     }

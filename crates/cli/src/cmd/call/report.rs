@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::proto::message::{InvalidResponseReason, is_obeyed};
-use duet_rpc::transport::{Address, Refused};
+use duet_rpc::transport::{Address, Refused, TlsError, TlsErrorKind};
 use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
 use crate::json;
@@ -32,13 +32,27 @@ pub(super) fn not_reached(address: &Address, error: &io::Error) -> String {
         (io::ErrorKind::NotFound, Address::Unix(_)) => "; does the server run?",
         (io::ErrorKind::ConnectionRefused, _) => "; does the server run, and is the address right?",
         (io::ErrorKind::PermissionDenied, Address::Unix(_)) => "; is the server yours?",
-        _ => advice_of_refusal(error),
+        _ => match advice_of_tls(error) {
+            "" => advice_of_refusal(error),
+            advice => advice,
+        },
     };
     format!("cannot reach {address}: {}{advice}", plain(&error.to_string()))
 }
 
 pub(super) fn not_reached_within(address: &Address, timeout: Duration) -> String {
     format!("cannot reach {address} within {} s", timeout.as_secs_f64())
+}
+
+/// Advice for a failure of TLS: the option that does what its sentence says.
+fn advice_of_tls(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    match TlsError::from_error(error).map(TlsError::kind) {
+        Some(TlsErrorKind::UnknownAuthority) => "; `--cacert FILE` does that",
+        Some(TlsErrorKind::WrongName) => "; `--servername NAME` expects one of them",
+        Some(TlsErrorKind::ClientCertificateRequired) => "; `--cert FILE --key FILE` sends it",
+        Some(TlsErrorKind::CertificateRefused) => "; `--cert FILE --key FILE` sends another",
+        _ => "",
+    }
 }
 
 /// Advice for a refusal with an HTTP status.
@@ -71,6 +85,9 @@ fn find_refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a 
 /// Message for a server that refused the connection; `None` if it did not.
 pub(super) fn refused(end: &Disconnect) -> Option<String> {
     let failure = end.failure()?;
+    if let Some(refused) = TlsError::from_error(failure) {
+        return Some(format!("{}{}", plain(&refused.to_string()), advice_of_tls(failure)));
+    }
     let refused = find_refusal(failure)?;
     Some(format!("{refused}{}", advice_of_refusal(failure)))
 }
@@ -112,6 +129,9 @@ pub(super) fn broken_answer(why: &dyn std::error::Error) -> String {
 
 /// Message for a request or answer that was lost on the way, which only HTTP reports.
 pub(super) fn failed_exchange(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(refused) = TlsError::from_error(error) {
+        return format!("no answer: {}{}", plain(&refused.to_string()), advice_of_tls(error));
+    }
     let why =
         error.source().map(|why| format!(": {}", plain(&why.to_string()))).unwrap_or_default();
     format!("no answer{why}{}", advice_of_refusal(error))

@@ -2,17 +2,21 @@
 //!
 //! `LISTEN_FDS` holds their number, `LISTEN_PID` the process that they are for, and `LISTEN_FDNAMES` their
 //! names. A socket at an address from the command line serves that address. Any other socket serves WebSocket
-//! or HTTP if its name is `ws` or `http`, and frames otherwise.
+//! or HTTP if its name is `ws` or `http`, and frames otherwise; with TLS if its name is `tls`, `wss` or `https`.
 
 use std::env::VarError;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 
-use duet_rpc::transport::{Address, Listener};
+use duet_rpc::transport::{Address, Listener, TlsServer};
 use listenfd::ListenFd;
 
+use super::tls;
 use crate::exit::Problem;
+
+/// Names of sockets that serve a protocol over TCP alone.
+const OVER_TCP: [&str; 5] = ["ws", "http", "tls", "wss", "https"];
 
 /// Maximum number of inherited sockets.
 const MAX_SOCKETS: i32 = 1024;
@@ -38,7 +42,7 @@ pub(super) fn inherited() -> Result<Inherited, Problem> {
             Ok(Some(socket)) => Ok(Socket::Tcp(socket, name)),
             Ok(None) => continue,
             Err(_) => match handed_over.take_unix_listener(place) {
-                Ok(Some(_)) if name == "ws" || name == "http" => {
+                Ok(Some(_)) if OVER_TCP.contains(&&*name) => {
                     Err(format!("it is a Unix socket, and {name} is served over TCP"))
                 }
                 Ok(Some(socket)) => Ok(Socket::Unix(socket)),
@@ -83,23 +87,28 @@ impl Inherited {
     }
 
     /// Takes the socket that listens at this address, if there is one.
-    pub(super) fn take(&mut self, address: &Address) -> Result<Option<Listener>, Problem> {
+    pub(super) fn take(
+        &mut self,
+        address: &Address,
+        tls: Option<&TlsServer>,
+    ) -> Result<Option<Listener>, Problem> {
         let Some(place) = self.0.iter().position(|socket| socket.is_at(address)) else {
             return Ok(None);
         };
-        self.0.swap_remove(place).into_listener(address).map(Some)
+        self.0.swap_remove(place).into_listener(address, tls).map(Some)
     }
 
     /// Takes all other sockets.
-    pub(super) fn rest(self) -> Result<Vec<Listener>, Problem> {
+    pub(super) fn rest(self, tls: Option<&TlsServer>) -> Result<Vec<Listener>, Problem> {
         let plain = |socket: Socket| {
-            let url = match &socket {
-                Socket::Tcp(_, name) if name == "ws" => "ws://127.0.0.1:0/",
-                Socket::Tcp(_, name) if name == "http" => "http://127.0.0.1:0/",
-                _ => "tcp://127.0.0.1:0",
+            let scheme = match &socket {
+                Socket::Tcp(_, name) if OVER_TCP.contains(&&**name) => name,
+                _ => "tcp",
             };
-            let address = url.parse().map_err(|error| Problem::failure(format!("{error}")))?;
-            socket.into_listener(&address)
+            let address: Result<Address, _> = format!("{scheme}://127.0.0.1:0").parse();
+            let address = address.map_err(|error| Problem::failure(format!("{error}")))?;
+            let tls = tls::needed(&address, tls)?;
+            socket.into_listener(&address, tls)
         };
         self.0.into_iter().map(plain).collect()
     }
@@ -129,9 +138,16 @@ impl Socket {
         }
     }
 
-    fn into_listener(self, address: &Address) -> Result<Listener, Problem> {
+    fn into_listener(
+        self,
+        address: &Address,
+        tls: Option<&TlsServer>,
+    ) -> Result<Listener, Problem> {
         let listener = match self {
-            Socket::Tcp(socket, _) => Listener::from_tcp(socket, address),
+            Socket::Tcp(socket, _) => match tls.cloned() {
+                Some(tls) => Listener::tls(tls).take_tcp(socket, address),
+                None => Listener::from_tcp(socket, address),
+            },
             Socket::Unix(socket) => Listener::from_unix(socket),
         };
         listener

@@ -8,9 +8,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use duet_rpc::threads;
-use duet_rpc::transport::{AccessPolicy, Address, Listener, TokenFile};
+use duet_rpc::transport::{AccessPolicy, Address, Listener, TlsServer, TokenFile};
 
-use super::{activation, token};
+use super::{activation, tls, token};
 use crate::args::ListenArgs;
 use crate::exit::Problem;
 
@@ -31,7 +31,7 @@ pub(super) enum Endpoints {
 pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
-            1 => Ok(Endpoints::Stdio),
+            1 => tls::unused(args).map(|()| Endpoints::Stdio),
             _ => Err(Problem::usage(
                 "stdio: cannot be combined with other addresses: \
                  while there are connections, stdin is not read",
@@ -39,18 +39,23 @@ pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpo
         };
     }
     let policy = access_policy(args, tokens);
+    let tls = tls::settings(args)?;
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
-        return Ok(Endpoints::Stdio);
+        return tls::unused(args).map(|()| Endpoints::Stdio);
     }
     let mut listeners = Vec::new();
     for address in &args.listen {
-        listeners.push(match inherited.take(address)? {
+        let tls = tls::needed(address, tls.as_ref())?;
+        listeners.push(match inherited.take(address, tls)? {
             Some(listener) => listener,
-            None => bind(address, args.allow_remote)?,
+            None => bind(address, tls, args.allow_remote)?,
         });
     }
-    listeners.extend(inherited.rest()?);
+    listeners.extend(inherited.rest(tls.as_ref())?);
+    if !listeners.iter().any(|listener| listener.address().is_secure()) {
+        tls::unused(args)?;
+    }
     if let Some(open) = listeners.iter().find(|listener| !listener.is_local())
         && !args.allow_remote
     {
@@ -94,14 +99,20 @@ fn guard(listener: Listener, uids: &[u32]) -> Result<Listener, Problem> {
     })
 }
 
-fn bind(address: &Address, allow_remote: bool) -> Result<Listener, Problem> {
+fn bind(
+    address: &Address,
+    tls: Option<&TlsServer>,
+    allow_remote: bool,
+) -> Result<Listener, Problem> {
     let local = address.is_local();
     if !allow_remote && matches!(local, Ok(false)) {
         return Err(remote(address));
     }
-    let bound = match allow_remote {
-        true => Listener::bind_anywhere(address),
-        false => Listener::bind(address),
+    let bound = match (tls.cloned().map(Listener::tls), allow_remote) {
+        (None, true) => Listener::bind_anywhere(address),
+        (None, false) => Listener::bind(address),
+        (Some(tls), true) => tls.bind_anywhere(address),
+        (Some(tls), false) => tls.bind(address),
     };
     bound.map_err(|error| {
         let advice = match error.kind() {
@@ -130,6 +141,10 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         let who = "other users of this machine can read or change the token file";
         warnings.push(format!("{who}: `chmod 600` makes it yours alone"));
     }
+    if args.tls.tls_key.as_deref().is_some_and(token::is_exposed) {
+        let who = "other users of this machine can read or change the key of the certificate";
+        warnings.push(format!("{who}: `chmod 600` makes it yours alone"));
+    }
     for listener in listeners {
         let address = listener.address();
         let is_guarded = matches!(address, Address::WebSocket(..) | Address::Http(..));
@@ -148,8 +163,9 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
                  systemd needs `SocketMode=0600` for that"
             ));
         }
-        let is_open = !is_guarded || args.token_file.is_none();
-        if is_open && !listener.is_local() {
+        let asks_token = is_guarded && args.token_file.is_some();
+        let asks_certificate = address.is_secure() && tls::requires_certificates(args);
+        if !asks_token && !asks_certificate && !listener.is_local() {
             warnings.push(format!("anyone who can reach {address} can call the daemon"));
         }
     }

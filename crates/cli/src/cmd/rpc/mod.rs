@@ -3,6 +3,7 @@
 mod activation;
 mod early;
 mod listen;
+mod tls;
 mod token;
 
 use duet_rpc::transport::{Address, TokenFile};

@@ -16,7 +16,7 @@ use http_body_util::Full;
 use super::connection::{ExchangeStep, HttpConnection, HttpExchange, SESSION};
 use super::verdict::{HttpArrival, HttpFailure, id_of};
 use crate::net::web::RequestHead;
-use crate::net::{Place, Socket, Target, connector};
+use crate::net::{Dialer, Place, Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 /// Sends each message as an HTTP request, and receives the messages in the responses.
@@ -103,7 +103,7 @@ impl HttpClient {
         profile: &Profile,
     ) -> io::Result<Self> {
         let head = RequestHead::new(place, target, token, &[])?;
-        HttpClient::open(connector::dial_again(place), head, profile).await
+        HttpClient::open(Dialer::new(place, profile).into_dial(), head, profile).await
     }
 
     /// Makes the first connection. All requests have this head.

@@ -92,6 +92,12 @@ impl Rules {
         }
     }
 
+    /// The same rules for requests that come over TLS, or not.
+    #[must_use]
+    pub(in crate::net) fn secure(self, is_secure: bool) -> Self {
+        Rules { is_secure, ..self }
+    }
+
     pub(super) fn set_limits(&mut self, profile: &Profile) {
         let limits = profile.limits.usable();
         (self.header_bytes, self.message_bytes) = (limits.header_bytes, limits.message_bytes);

@@ -18,9 +18,12 @@ use crate::log_limit::LogLimiter;
 use crate::net::Socket;
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 
+/// The first bytes of a TLS handshake.
+const TLS: &[u8] = b"\x16\x03";
+
 /// The first bytes of requests, and of a TLS handshake, a part of which a page can choose.
 const REQUEST_STARTS: [&[u8]; 10] = [
-    b"\x16\x03",
+    TLS,
     b"GET ",
     b"POST ",
     b"HEAD ",
@@ -122,12 +125,17 @@ impl BrowserGuard {
         match known {
             Some(FirstLineKind::Request) => {
                 static METER: LogLimiter = LogLimiter::new(20);
-                METER.log("browser connections closed", || {
-                    tracing::warn!(
+                let is_tls = first_line.first.starts_with(TLS);
+                METER.log("browser connections closed", || match is_tls {
+                    true => tracing::warn!(
+                        "connection closed: TLS handshake where plain frames are expected"
+                    ),
+                    false => tracing::warn!(
                         "connection closed: HTTP request where frames are expected, perhaps from a web page"
-                    );
+                    ),
                 });
-                Err(io::Error::new(io::ErrorKind::InvalidData, "the remote speaks HTTP"))
+                let what = if is_tls { "the remote speaks TLS" } else { "the remote speaks HTTP" };
+                Err(io::Error::new(io::ErrorKind::InvalidData, what))
             }
             Some(_) => {
                 self.first_line = None;

@@ -17,6 +17,8 @@ use duet_rpc_proto::Profile;
 use tokio::net::unix::UCred;
 
 use super::browser_guard::BrowserGuard;
+#[cfg(feature = "tls")]
+use super::secure::{REFUSAL, Secured};
 use super::users::AllowedUsers;
 use super::{Listener, Speaks};
 #[cfg(any(feature = "http", feature = "websocket"))]
@@ -44,6 +46,8 @@ const SKIPPED: usize = 64 * 1024;
 pub struct Incoming {
     accepted: Accepted,
     speaks: Speaks,
+    #[cfg(feature = "tls")]
+    secured: Option<Secured>,
     users: AllowedUsers,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
@@ -65,6 +69,8 @@ impl Incoming {
         Incoming {
             accepted,
             speaks: listener.speaks.clone(),
+            #[cfg(feature = "tls")]
+            secured: Secured::at(listener),
             users: listener.users.clone(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::clone(&listener.access),
@@ -100,8 +106,8 @@ impl Incoming {
         }
     }
 
-    /// Opens the connection; returns its transport and its remote. For WebSocket this includes the
-    /// handshake, which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
+    /// Opens the connection; returns its transport and its remote. This includes the handshakes of TLS and
+    /// WebSocket, each of which takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or
     /// than 30 s if it has none. Give the remote to [`PeerBuilder::remote`](crate::PeerBuilder::remote).
     ///
     /// HTTP has no lasting connection, so it fails with `Unsupported` for a listener at an `http://` address.
@@ -110,16 +116,16 @@ impl Incoming {
     /// # Panics
     ///
     /// Outside a tokio runtime with I/O and time enabled.
-    #[cfg_attr(
-        not(any(feature = "http", feature = "websocket")),
-        expect(unused_variables, reason = "sockets alone need no settings")
-    )]
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
         self.check_user()?;
-        let remote = self.remote();
         let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
-        let socket = self.accepted.into_socket()?;
-        match self.speaks {
+        #[cfg(feature = "websocket")]
+        let is_secure = self.is_secure();
+        let (speaks, remote) = (self.speaks.clone(), self.remote());
+        #[cfg(feature = "websocket")]
+        let (access, going_away) = (Arc::clone(&self.access), Arc::clone(&self.going_away));
+        let (socket, remote) = self.open_socket(remote, profile).await?;
+        match speaks {
             Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             Speaks::Frames => Ok((Box::new(socket), remote)),
             #[cfg(feature = "http")]
@@ -129,11 +135,33 @@ impl Incoming {
             #[cfg(feature = "websocket")]
             Speaks::WebSocket(target) => {
                 let path = Some(target.path().into());
-                let rules = Rules::new(self.access, path, Protocols::WebSocket, profile);
+                let rules = Rules::new(access, path, Protocols::WebSocket, profile);
+                let rules = rules.secure(is_secure);
                 let (transport, remote) = handshake(socket, rules, remote, profile).await?;
-                Ok((Box::new(transport.going_away(self.going_away)), remote))
+                Ok((Box::new(transport.going_away(going_away)), remote))
             }
         }
+    }
+
+    /// Registers the socket with the runtime, and makes the handshake of TLS.
+    async fn open_socket(self, remote: Remote, profile: &Profile) -> io::Result<(Socket, Remote)> {
+        let socket = self.accepted.into_socket()?;
+        #[cfg(feature = "tls")]
+        if let Some(secured) = self.secured {
+            return secured.open(socket, remote, profile).await;
+        }
+        #[cfg(not(feature = "tls"))]
+        let _ = profile;
+        Ok((socket, remote))
+    }
+
+    /// Returns `true` if it begins with the handshake of TLS.
+    #[cfg(feature = "http")]
+    fn is_secure(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.secured.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
     }
 
     /// Returns `true` if it speaks HTTP.
@@ -145,21 +173,27 @@ impl Incoming {
     /// Serves the requests of a connection that speaks HTTP.
     #[cfg(feature = "http")]
     pub(crate) async fn serve_http(self, hub: Hub) {
+        let Speaks::Http(target) = &self.speaks else { return };
+        let (access, path) = (Arc::clone(&self.access), Some(target.path().into()));
+        let rules = Rules::new(access, path, Protocols::Http, hub.profile());
+        let rules = rules.secure(self.is_secure());
+        let service = HttpService::with_rules(hub.clone(), rules, self.idle_timeout);
         let remote = self.remote();
-        let Speaks::Http(target) = self.speaks else { return };
-        let path = Some(target.path().into());
-        let rules = Rules::new(self.access, path, Protocols::Http, hub.profile());
-        let service = HttpService::with_rules(hub, rules, self.idle_timeout);
-        match self.accepted.into_socket() {
-            Ok(socket) => service.serve_socket(socket, remote).await,
-            Err(error) => tracing::debug!(%error, "cannot open a connection"),
+        // Boxed, so that the memory for opening is freed while the connection is open.
+        let opening = Box::pin(self.open_socket(remote, hub.profile()));
+        match hub.until_stop(opening).await {
+            Some(Ok((socket, remote))) => service.serve_socket(socket, remote).await,
+            Some(Err(error)) => tracing::debug!(%error, "cannot open a connection"),
+            None => {}
         }
     }
 
-    /// Sends the reason for a refusal immediately: this frame, or HTTP status 503. Nothing was sent on
+    /// Sends the reason for a refusal immediately: this frame, HTTP status 503, or an alert of TLS. Nothing was sent on
     /// the connection before, so the system takes these few bytes without a wait.
     pub(crate) fn refuse(self, frame: &[u8]) -> RefusedConnection {
         let reason = match self.speaks {
+            #[cfg(feature = "tls")]
+            _ if self.secured.is_some() => Cow::Borrowed(REFUSAL),
             Speaks::Frames => Cow::Borrowed(frame),
             #[cfg(feature = "http")]
             _ => Cow::Owned(HttpRefusal::BUSY.to_bytes()),

@@ -7,6 +7,7 @@
 //! | `file` | the file of a Unix socket: when it may be replaced and removed |
 //! | `browser_guard` | closes TCP connections that begin as HTTP |
 //! | `incoming` | an accepted connection, and the protocol on it |
+//! | `secure` | listeners with TLS, and their handshake |
 //! | `users` | users that may connect to a Unix socket |
 //! | `reserve` | a spare descriptor to refuse connections with when there is no other |
 
@@ -16,6 +17,8 @@ mod file;
 mod incoming;
 #[cfg(unix)]
 mod reserve;
+#[cfg(feature = "tls")]
+mod secure;
 mod users;
 
 use std::fmt;
@@ -29,21 +32,25 @@ use std::task::{Context, Poll, ready};
 #[cfg(feature = "http")]
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use super::TlsServer;
 use super::address::resolve;
 #[cfg(feature = "http")]
 use super::web::IDLE;
 #[cfg(any(feature = "http", feature = "websocket"))]
 use super::{AccessPolicy, Target};
-use super::{Address, AddressError, unsupported};
+use super::{Address, AddressError, Place, unsupported};
 #[cfg(unix)]
 use file::SocketFile;
 use incoming::Accepted;
 pub use incoming::Incoming;
 #[cfg(unix)]
 pub(crate) use reserve::Reserve;
+#[cfg(feature = "tls")]
+pub use secure::TlsBinder;
 use users::AllowedUsers;
 
-/// A listening socket, for TCP, Unix sockets, WebSocket or HTTP.
+/// A listening socket, for TCP, Unix sockets, WebSocket or HTTP, and with TLS.
 ///
 /// It is safe by default: it listens on this machine only unless asked otherwise, a Unix socket is for
 /// its user alone, and WebSocket and HTTP, which web pages can reach, refuse web pages.
@@ -72,6 +79,9 @@ pub struct Listener {
     address: Address,
     socket: Bound,
     speaks: Speaks,
+    /// Set if and only if the address is secure.
+    #[cfg(feature = "tls")]
+    tls: Option<TlsServer>,
     users: AllowedUsers,
     #[cfg(any(feature = "http", feature = "websocket"))]
     access: Arc<AccessPolicy>,
@@ -107,7 +117,7 @@ enum Bound {
 impl Listener {
     /// Listens at this address, if only this machine can reach it.
     pub fn bind(address: impl TryInto<Address, Error: Into<AddressError>>) -> io::Result<Self> {
-        Self::bind_with(&resolve(address)?, Reach::Loopback)
+        Self::bind_with(&must_be_plain(resolve(address)?)?, Reach::Loopback)
     }
 
     /// Listens at this address, even if other machines can reach it. Every program that can reach it can
@@ -116,7 +126,7 @@ impl Listener {
     pub fn bind_anywhere(
         address: impl TryInto<Address, Error: Into<AddressError>>,
     ) -> io::Result<Self> {
-        Self::bind_with(&resolve(address)?, Reach::Anywhere)
+        Self::bind_with(&must_be_plain(resolve(address)?)?, Reach::Anywhere)
     }
 
     fn bind_with(address: &Address, reach: Reach) -> io::Result<Self> {
@@ -139,14 +149,20 @@ impl Listener {
         socket: std::net::TcpListener,
         address: impl TryInto<Address, Error: Into<AddressError>>,
     ) -> io::Result<Self> {
-        let address = resolve(address)?;
+        Self::over_tcp(socket, must_be_plain(resolve(address)?)?)
+    }
+
+    fn over_tcp(socket: std::net::TcpListener, address: Address) -> io::Result<Self> {
         let (speaks, at) = (Speaks::at(&address)?, socket.local_addr()?);
         socket.set_nonblocking(true)?;
-        let place = super::Place { host: at.ip().to_string(), port: at.port() };
+        let place = Place::new(at.ip().to_string(), at.port());
         let address = match address {
-            Address::WebSocket(_, target) => Address::WebSocket(place, target),
-            Address::Http(_, target) => Address::Http(place, target),
-            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => Address::Tcp(place),
+            Address::WebSocket(given, target) => {
+                Address::WebSocket(place.with(given.security), target)
+            }
+            Address::Http(given, target) => Address::Http(place.with(given.security), target),
+            Address::Tcp(given) => Address::Tcp(place.with(given.security)),
+            Address::Stdio | Address::Unix(_) => Address::Tcp(place),
         };
         Ok(Self::new(address, Bound::Tcp(socket), speaks))
     }
@@ -167,6 +183,8 @@ impl Listener {
             address,
             socket,
             speaks,
+            #[cfg(feature = "tls")]
+            tls: None,
             users: AllowedUsers::default(),
             #[cfg(any(feature = "http", feature = "websocket"))]
             access: Arc::default(),
@@ -331,6 +349,18 @@ fn abstract_name(at: &std::os::unix::net::SocketAddr) -> PathBuf {
 #[cfg(all(unix, not(target_os = "linux")))]
 fn abstract_name(_: &std::os::unix::net::SocketAddr) -> PathBuf {
     PathBuf::new()
+}
+
+/// Fails for an address with TLS, which needs a certificate.
+fn must_be_plain(address: Address) -> io::Result<Address> {
+    if !address.is_secure() {
+        return Ok(address);
+    }
+    #[cfg(feature = "tls")]
+    let why = "TLS needs a certificate and a key: bind it with `Listener::tls`";
+    #[cfg(not(feature = "tls"))]
+    let why = "the feature `tls` is not built in";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("cannot listen on {address}: {why}")))
 }
 
 /// The programs that can reach a socket.

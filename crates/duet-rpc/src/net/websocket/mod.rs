@@ -234,7 +234,7 @@ impl Transport for WebSocket {
         loop {
             self.append_controls(outbox);
             if outbox.is_empty() {
-                return Poll::Ready(Ok(()));
+                return self.socket.poll_flush(cx);
             }
             let count = ready!(self.socket.poll_write(cx, outbox.bytes()))?;
             outbox.consume(count);

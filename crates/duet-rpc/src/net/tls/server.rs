@@ -1,0 +1,177 @@
+//! Settings of a TLS server. Certificate and key are read again when their files change.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+
+use super::files::{self, WatchedFiles};
+use super::{Inside, PerProtocol, provider};
+use crate::sync::lock;
+
+/// The files are inspected at most this often.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// Certificate and key of a server, for [`Listener::tls`](crate::transport::Listener::tls).
+///
+/// The files are read again when they change: a new connection inspects them, at most once a second.
+/// [`reload`](TlsServer::reload) reads them immediately. Open connections keep their certificate. If the new files
+/// cannot be used, that is logged, and the certificate in use stays.
+///
+/// Clones share the certificate.
+///
+/// ```no_run
+/// use duet_rpc::transport::{ClientCertificates, Listener, TlsServer};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let tls = TlsServer::from_files("server.pem", "server.key")?
+///     .client_ca("clients.pem", ClientCertificates::Required)?;
+/// let listener = Listener::tls(tls).bind("tls://127.0.0.1:4000")?;
+/// # drop(listener);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct TlsServer(Arc<Settings>);
+
+/// The certificates that a server asks of its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// A client without a certificate has no identity. A certificate of another authority is refused.
+    Optional,
+    /// A client without a certificate is refused.
+    Required,
+}
+
+struct Settings {
+    files: ServerFiles,
+    state: Mutex<Served>,
+}
+
+#[derive(Clone)]
+struct ServerFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+    client_ca: Option<(PathBuf, ClientCertificates)>,
+}
+
+struct Served {
+    configs: Arc<PerProtocol<ServerConfig>>,
+    watched: WatchedFiles,
+    looked_at: Instant,
+}
+
+impl TlsServer {
+    /// Reads these PEM files: the certificate with the chain of authorities above it, and its private key (PKCS #8,
+    /// PKCS #1 or SEC 1, without a password).
+    pub fn from_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> io::Result<Self> {
+        let (certificate, key) = (certificate.as_ref().to_owned(), key.as_ref().to_owned());
+        Self::load(ServerFiles { certificate, key, client_ca: None })
+    }
+
+    /// Asks clients for a certificate that one of the authorities in this PEM file has signed. It becomes the
+    /// [identity](crate::Identity::Certificate) of the client.
+    pub fn client_ca(
+        self,
+        file: impl AsRef<Path>,
+        certificates: ClientCertificates,
+    ) -> io::Result<Self> {
+        let client_ca = Some((file.as_ref().to_owned(), certificates));
+        Self::load(ServerFiles { client_ca, ..self.0.files.clone() })
+    }
+
+    /// Reads the files again. On an error the certificate in use stays. Both outcomes are logged.
+    pub fn reload(&self) -> io::Result<()> {
+        self.reload_into(&mut lock(&self.0.state))
+    }
+
+    fn load(files: ServerFiles) -> io::Result<Self> {
+        let watched = files.watch();
+        let configs = Arc::new(files.load()?);
+        let state = Mutex::new(Served { configs, watched, looked_at: Instant::now() });
+        Ok(TlsServer(Arc::new(Settings { files, state })))
+    }
+
+    /// The configuration for a new connection, after a look at the files.
+    pub(super) fn config(&self, inside: Inside) -> Arc<ServerConfig> {
+        let mut state = lock(&self.0.state);
+        if state.looked_at.elapsed() >= BETWEEN_LOOKS {
+            state.looked_at = Instant::now();
+            if state.watched.have_changed() {
+                // It is logged, and clients still get the certificate in use.
+                let _ = self.reload_into(&mut state);
+            }
+        }
+        state.configs.get(inside)
+    }
+
+    fn reload_into(&self, state: &mut Served) -> io::Result<()> {
+        // The stamps first: a change while the files are read is noticed at the next look.
+        state.watched.have_changed();
+        let loaded = state.watched.can_be_read_again().and_then(|()| self.0.files.load());
+        match loaded {
+            Ok(configs) => {
+                state.configs = Arc::new(configs);
+                tracing::info!("TLS certificate read again");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(%error, "TLS certificate not replaced: the one in use stays");
+                Err(error)
+            }
+        }
+    }
+}
+
+impl ServerFiles {
+    fn watch(&self) -> WatchedFiles {
+        let client_ca = self.client_ca.iter().map(|(path, _)| path);
+        let paths = [&self.certificate, &self.key].into_iter().chain(client_ca);
+        WatchedFiles::new(paths.cloned().collect())
+    }
+
+    fn load(&self) -> io::Result<PerProtocol<ServerConfig>> {
+        let certificates = files::certificates(&self.certificate)?;
+        let key = files::private_key(&self.key)?;
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?;
+        let config = match &self.client_ca {
+            None => config.with_no_client_auth(),
+            Some((path, certificates)) => {
+                let roots = files::authorities(files::certificates(path)?)
+                    .map_err(|why| files::cannot_use(path, why))?;
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+                let verifier = match certificates {
+                    ClientCertificates::Optional => verifier.allow_unauthenticated(),
+                    ClientCertificates::Required => verifier,
+                };
+                let verifier = verifier.build().map_err(|error| files::cannot_use(path, error))?;
+                config.with_client_cert_verifier(verifier)
+            }
+        };
+        let config = config.with_single_cert(certificates, key).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => files::cannot_use(
+                &self.key,
+                format_args!("it is not the key of the certificate in {:?}", self.certificate),
+            ),
+            rustls::Error::InvalidCertificate(_) => {
+                files::cannot_use(&self.certificate, "its certificate is malformed")
+            }
+            _ => files::cannot_use(&self.key, "a key of this kind is not supported"),
+        })?;
+        Ok(PerProtocol::new(config, |config, protocols| config.alpn_protocols = protocols))
+    }
+}
+
+impl fmt::Debug for TlsServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TlsServer");
+        shown.field("certificate", &self.0.files.certificate).finish_non_exhaustive()
+    }
+}
