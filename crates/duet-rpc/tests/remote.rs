@@ -6,9 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use duet_rpc::transport::{
-    AccessPolicy, Address, Connector, Listener, memory,
-};
+use duet_rpc::transport::{AccessPolicy, Address, Connector, Listener, memory};
 use duet_rpc::{Context, Failure, Hub, Identity, Peer, Profile, Remote, Router};
 
 /// The caller of a handler: its IP address, and its identity as text.

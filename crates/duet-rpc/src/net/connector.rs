@@ -16,10 +16,10 @@ use super::WebSocket;
 use super::address::resolve;
 #[cfg(feature = "http")]
 use super::http::{Dial, HttpClient};
-#[cfg(feature = "http")]
-use super::web::RequestHead;
 #[cfg(feature = "tls")]
 use super::tls::{self, Inside, TlsClient};
+#[cfg(feature = "http")]
+use super::web::RequestHead;
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
 use super::{Address, AddressError, Place, Socket, unsupported};

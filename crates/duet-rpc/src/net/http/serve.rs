@@ -103,7 +103,7 @@ impl HttpService {
             serve_web_socket(&self.hub, handover).await;
         }
         #[cfg(not(feature = "websocket"))]
-        drop(outcome);
+        let _ = outcome;
     }
 }
 

@@ -104,10 +104,11 @@ fn invalid(reason: impl Into<String>) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::{Method, RequestHead};
+    use crate::net::address::Security;
     use crate::net::{Place, Target};
 
     fn head(token: Option<&str>, name: &str, value: &str) -> Result<RequestHead, String> {
-        let place = Place { host: "::1".to_owned(), port: 80 };
+        let place = Place { host: "::1".to_owned(), port: 80, security: Security::Plain };
         let further = [(name.to_owned(), value.to_owned())];
         let head = RequestHead::new(&place, &Target::default(), token, &further);
         head.map_err(|error| error.to_string())

@@ -88,6 +88,7 @@ pub(in crate::net) struct Admitted {
     /// The identity of the token that it shows; `None` for a token without a name, or if none is needed.
     pub(in crate::net) identity: Option<Arc<Identity>>,
     /// The value of `Sec-WebSocket-Protocol` in the answer to a handshake.
+    #[cfg_attr(not(feature = "websocket"), expect(dead_code, reason = "of WebSocket alone"))]
     pub(in crate::net) subprotocol: Option<HeaderValue>,
     /// The value of `Access-Control-Allow-Origin` in the response: a page of this origin may read it.
     pub(in crate::net) origin: Option<HeaderValue>,
