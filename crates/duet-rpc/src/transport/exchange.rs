@@ -122,11 +122,13 @@ impl<D: Future + Unpin> Exchange<D> {
     }
 
     /// Returns `true` if everything was handled, and whatever there is to send was sent.
+    #[cfg(feature = "http")]
     pub(crate) fn is_settled(&self) -> bool {
         lock(&self.sent).is_settled
     }
 
     /// The reason of the end, once there is one.
+    #[cfg(feature = "http")]
     pub(crate) fn end(&self) -> Option<&D::Output> {
         self.end.as_ref()
     }

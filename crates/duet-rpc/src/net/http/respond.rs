@@ -89,7 +89,7 @@ impl Responder {
             Ok((admitted, _)) => admitted.origin.clone(),
             Err(_) => self.rules.access.cors_origin(&parts),
         };
-        let mut responded = match judged {
+        let mut responded: Responded = match judged {
             Ok((admitted, Asked::Answer)) => self.answer(&mut parts, admitted, body).await.into(),
             Ok((_, Asked::Preflight)) => {
                 let mut response = with_status(StatusCode::NO_CONTENT);

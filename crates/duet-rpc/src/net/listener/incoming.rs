@@ -111,7 +111,7 @@ impl Incoming {
     ///
     /// Outside a tokio runtime with I/O and time enabled.
     #[cfg_attr(
-        not(any(feature = "http", feature = "websocket")),
+        not(feature = "websocket"),
         expect(unused_variables, reason = "sockets alone need no settings")
     )]
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
