@@ -127,7 +127,7 @@ fn modules_of_the_library_keep_to_their_part() {
         check(below, &["message::Incoming", "Incoming::classify"], &["net/http"]);
     }
     // HTTP heads, bodies and the access policy are pure.
-    check("net/web/", &["tokio"], &["net/web/upgrade.rs"]);
+    check("net/web/", &["tokio"], &["net/web/upgrade.rs", "net/web/client_handshake.rs"]);
     // One connection, one owner.
     check("", &["Session<", "Session::new", "session::Session"], &["connection"]);
     // One panic guard.

@@ -25,6 +25,7 @@ pub(crate) enum Heard {
 pub(crate) struct Request {
     /// The number of its connection, counted from 0.
     pub(crate) connection: usize,
+    pub(crate) head: String,
     pub(crate) body: Value,
     acts: mpsc::UnboundedSender<(Act, oneshot::Sender<()>)>,
 }
@@ -88,6 +89,12 @@ impl Request {
         self.body["method"].as_str().expect("it has a method")
     }
 
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let headers = self.head.lines().filter_map(|line| line.split_once(": "));
+        headers.filter(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+
     /// Does this on its connection, and waits until it is done.
     pub(crate) async fn act(&self, act: Act) {
         let (done, is_done) = oneshot::channel();
@@ -121,10 +128,10 @@ async fn converse(stream: TcpStream, connection: usize, heard: mpsc::UnboundedSe
     let (acts, mut to_do) = mpsc::unbounded_channel();
     loop {
         tokio::select! {
-            request = client.read_request() => {
-                let Some(body) = request else { break };
+            request = client.read_whole_request() => {
+                let Some((head, body)) = request else { break };
                 let body = serde_json::from_str(&body).expect("JSON");
-                let request = Request { connection, body, acts: acts.clone() };
+                let request = Request { connection, head, body, acts: acts.clone() };
                 // The test may be over.
                 let _ = heard.send(Heard::Request(request));
             }

@@ -11,5 +11,6 @@ mod mounted;
 mod one_call;
 mod requests;
 mod server;
+mod streams;
 mod support;
 mod trouble;

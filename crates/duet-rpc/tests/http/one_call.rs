@@ -16,24 +16,24 @@ use crate::support::{
     Client, PATIENCE, access, answer_with, listen, methods, place, serve_with, target,
 };
 
-const BROKE: &str = "the connection broke before the answer came";
+pub(crate) const BROKE: &str = "the connection broke before the answer came";
 
 /// A call that is under way while the test goes on.
-fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
+pub(crate) fn begin(client: &Peer, method: &'static str) -> JoinHandle<Result<Value, Error>> {
     tokio::spawn(client.call::<Value>(method, ()).no_timeout())
 }
 
-async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
+pub(crate) async fn outcome(call: JoinHandle<Result<Value, Error>>) -> Result<Value, Error> {
     tokio::time::timeout(PATIENCE, call).await.expect("it hangs").expect("no panic")
 }
 
 /// The call is answered with the name of its method.
-async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
+pub(crate) async fn assert_answer(call: JoinHandle<Result<Value, Error>>, method: &str) {
     assert_eq!(outcome(call).await.expect("an answer"), method);
 }
 
 /// Checks that only this call failed, for this reason, and not with an error of the server.
-fn assert_failed(outcome: Result<Value, Error>, why: &str) {
+pub(crate) fn assert_failed(outcome: Result<Value, Error>, why: &str) {
     let error = outcome.expect_err(why);
     assert_eq!(error.kind(), ErrorKind::Exchange, "{why}: {error:?}");
     assert!(error.is_recoverable() && error.remote().is_none(), "{why}: {error:?}");
@@ -50,7 +50,7 @@ fn assert_answered(outcome: Result<Value, Error>, code: i64, message: &str) {
 }
 
 /// A call goes well.
-async fn assert_works(client: &Peer, server: &mut ByHand) {
+pub(crate) async fn assert_works(client: &Peer, server: &mut ByHand) {
     let call = begin(client, "check");
     let request = server.request().await;
     assert_eq!(request.method(), "check");
@@ -255,25 +255,25 @@ async fn f3_an_answer_that_is_none_fails_one_call() {
     let no_message = "the response is not a JSON-RPC answer";
     let nothing = "the server took the request and did not answer it";
     let large = "Content-Length: 2147483648";
+    let chunks = "Transfer-Encoding: chunked\r\n\r\n";
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#;
-    let rows: [(String, bool, &str); 28] = [
+    let rows: [(String, bool, &str); 27] = [
         ("\x15\x03\x01\0\x02\x02\x46".into(), true, no_http),
         ("SSH-2.0-OpenSSH_9.6\r\n\r\n".into(), false, no_http),
         ("\0\0\0\0".into(), false, no_http),
         ("H".repeat(100_000), false, no_http),
         (format!("{head}{}", "a: b\r\n".repeat(100_000)), false, no_http),
         (format!("{head}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), false, no_http),
-        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(1000), false, "100 Informational"),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "101 Switching Protocols"),
         ("HTTP/1.1 999 \r\n\r\n".into(), false, "999 Unknown"),
         (String::new(), true, BROKE),
         ("HTTP/1.1 200".into(), true, BROKE),
         (format!("{head}Content-Length: 10\r\n\r\n{{"), true, BROKE),
-        (format!("{head}Transfer-Encoding: chunked\r\n\r\n5\r\n{{"), true, BROKE),
+        (format!("{head}{chunks}5\r\n{{"), true, BROKE),
         (format!("{head}{large}\r\n\r\n"), false, too_long),
         (format!("{head}\r\n[{}", " ".repeat(2_000_000)), false, too_long),
-        (format!("{head}Transfer-Encoding: chunked\r\n\r\n80000000\r\n"), false, too_long),
-        (format!("{head}Transfer-Encoding: chunked\r\n\r\nnope\r\n"), false, malformed),
+        (format!("{head}{chunks}80000000\r\n{}", " ".repeat(2_000_000)), false, too_long),
+        (format!("{head}{chunks}nope\r\n"), false, malformed),
         ("HTTP/1.1 500 Oops\r\n\r\n".into(), true, "500 Internal Server Error"),
         ("HTTP/1.1 502 x\r\nContent-Length: 9\r\n\r\nx".into(), true, "502 Bad Gateway"),
         (format!("HTTP/1.1 503 x\r\n{large}\r\n\r\n"), false, "503 Service Unavailable"),

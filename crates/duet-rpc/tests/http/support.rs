@@ -228,6 +228,11 @@ impl Client {
     /// Reads a request with a length, from the other end, and returns its body; `None` at the end, which
     /// may be a reset.
     pub(crate) async fn read_request(&mut self) -> Option<String> {
+        self.read_whole_request().await.map(|(_, body)| body)
+    }
+
+    /// The same with its head.
+    pub(crate) async fn read_whole_request(&mut self) -> Option<(String, String)> {
         loop {
             let text = String::from_utf8_lossy(&self.read);
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
@@ -235,9 +240,9 @@ impl Client {
                 let length: usize = length.expect("a length").parse().expect("a number");
                 if body.len() >= length {
                     let (begin, end) = (head.len() + 4, head.len() + 4 + length);
-                    let body = text[begin..end].to_owned();
+                    let whole = (head.to_owned(), text[begin..end].to_owned());
                     self.read.drain(..end);
-                    return Some(body);
+                    return Some(whole);
                 }
             }
             let reading = self.stream.read_buf(&mut self.read);

@@ -2,17 +2,21 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use duet_rpc_proto::Profile;
+use bytes::Bytes;
 use duet_rpc_proto::message::Id;
-use tokio::net::TcpStream;
+use duet_rpc_proto::{Limits, Profile};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method};
+use http_body_util::Full;
 
-use super::connection::{EndedExchange, HttpConnection, HttpExchange, ServerInfo};
+use super::connection::{ExchangeStep, HttpConnection, HttpExchange, SESSION};
 use super::verdict::{HttpArrival, HttpFailure, id_of};
-use crate::net::web::authorization;
-use crate::net::{Place, Socket, Target};
+use crate::net::web::RequestHead;
+use crate::net::{Place, Socket, Target, connector};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 /// Sends each message as an HTTP request, and receives the messages in the responses.
@@ -20,6 +24,10 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 /// A request holds its connection until it is answered or given up. So there are up to eight connections,
 /// opened on demand and reused. Further requests wait. No request is sent twice, because a server may
 /// have read it before its connection ended.
+///
+/// A response is JSON, one message or a batch, or an event stream (`text/event-stream`): notifications, and
+/// then the answer. A request in it is ignored, because the client has no way to answer it. A server that
+/// names a session (`Mcp-Session-Id`) gets the name back with later requests.
 ///
 /// A failure of one request fails one call, with an error of the kind
 /// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
@@ -33,8 +41,6 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 /// more.
 pub struct HttpClient {
     server: ServerInfo,
-    /// The head of all requests, up to the length.
-    head: Vec<u8>,
     lines: Vec<HttpConnection>,
     /// What came while messages were sent.
     arrived: VecDeque<HttpArrival>,
@@ -48,8 +54,41 @@ pub struct HttpClient {
     is_closing: bool,
 }
 
+/// Makes a connection to the server.
+pub(in crate::net) type Dial = Box<dyn Fn() -> Dialing + Send + Sync>;
+
+/// A connection that is being made.
+pub(in crate::net) type Dialing = Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>;
+
+/// The server of a client, and the requests to it.
+pub(super) struct ServerInfo {
+    pub(super) dial: Dial,
+    pub(super) limits: Limits,
+    head: RequestHead,
+    /// The id that the server gave to the session.
+    session: Option<HeaderValue>,
+}
+
+impl ServerInfo {
+    fn exchange_of(&self, message: &[u8]) -> HttpExchange {
+        let body = Full::new(Bytes::copy_from_slice(message));
+        let mut request = self.head.request(Method::POST, body);
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(session) = &self.session {
+            headers.insert(SESSION, session.clone());
+        }
+        HttpExchange::new(id_of(message), request)
+    }
+}
+
 /// The most connections at once.
 const LINES: usize = 8;
+
+/// The most messages that wait to be received. A stream of events can bring any number of them, so further
+/// ones stay with the server.
+const ARRIVED: usize = LINES;
 
 /// So many calls that were given up are remembered: more wait in no outbox, in all likelihood, and
 /// one that is forgotten is sent in vain.
@@ -63,17 +102,20 @@ impl HttpClient {
         token: Option<&str>,
         profile: &Profile,
     ) -> io::Result<Self> {
-        let authorization = authorization(token)?;
-        let target = target.as_str();
-        let head = format!(
-            "POST {target} HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
-             {authorization}Content-Length: "
-        );
-        let stream = TcpStream::connect((place.host.as_str(), place.port)).await?;
+        let head = RequestHead::new(place, target, token, &[])?;
+        HttpClient::open(connector::dial_again(place), head, profile).await
+    }
+
+    /// Makes the first connection. All requests have this head.
+    pub(in crate::net) async fn open(
+        dial: Dial,
+        head: RequestHead,
+        profile: &Profile,
+    ) -> io::Result<Self> {
+        let server = ServerInfo { dial, limits: profile.limits.usable(), head, session: None };
         Ok(HttpClient {
-            server: ServerInfo { place: place.clone(), limits: profile.limits.usable() },
-            head: head.into_bytes(),
-            lines: vec![HttpConnection::up(Socket::tcp(stream))],
+            lines: vec![HttpConnection::connect(&server).await?],
+            server,
             arrived: VecDeque::new(),
             end: None,
             undelivered: None,
@@ -88,30 +130,32 @@ impl HttpClient {
         let mut failed = Vec::new();
         for line in &mut self.lines {
             // One that was answered may have been closed behind it.
-            while let Poll::Ready(EndedExchange { exchange, outcome }) = line.poll(cx, &self.server)
+            while self.arrived.len() < ARRIVED
+                && let Poll::Ready(step) = line.poll(cx, &self.server)
             {
-                match outcome {
-                    Ok(message) => {
-                        self.undelivered = None;
-                        self.arrived.extend(message.map(HttpArrival::Message));
+                match step {
+                    ExchangeStep::Session(id) => self.server.session = Some(id),
+                    ExchangeStep::Messages(messages) => {
+                        self.arrived.extend(messages.into_iter().map(HttpArrival::Message));
                     }
-                    Err(failure) if failure.concerns_all() => {
+                    ExchangeStep::Ended { outcome: Ok(()), .. } => self.undelivered = None,
+                    ExchangeStep::Ended { outcome: Err(failure), .. } if failure.concerns_all() => {
                         self.end.get_or_insert_with(|| failure.into_error());
                     }
-                    Err(failure) => failed.push((exchange, failure)),
+                    ExchangeStep::Ended { id, outcome: Err(failure) } => failed.push((id, failure)),
                 }
             }
         }
         self.lines.retain(|line| !line.is_down());
         // A server that others still speak to is there.
         let is_there = self.lines.iter().any(HttpConnection::is_up);
-        for (exchange, failure) in failed {
-            match (&failure, exchange.id()) {
+        for (id, failure) in failed {
+            match (&failure, id) {
                 (HttpFailure::Unreachable(_), _) if !is_there => {
                     self.end.get_or_insert_with(|| failure.into_error());
                 }
                 (_, Some(id)) => {
-                    self.arrived.push_back(HttpArrival::Failed(id.clone(), failure.into_error()));
+                    self.arrived.push_back(HttpArrival::Failed(id, failure.into_error()));
                 }
                 (_, None) => {
                     tracing::warn!(error = %failure, "notification perhaps not delivered");
@@ -123,8 +167,7 @@ impl HttpClient {
 
     /// Begins the requests for which there is a connection.
     fn begin(&mut self, outbox: &mut Outbox) {
-        // What came and was not taken yet is bounded too.
-        while self.arrived.len() < LINES
+        while self.arrived.len() < ARRIVED
             && let Some(message) = outbox.message()
         {
             if !self.abandoned.is_empty()
@@ -134,14 +177,10 @@ impl HttpClient {
                 continue;
             }
             let free = self.lines.iter_mut().position(HttpConnection::is_free);
-            if free.is_none() {
-                // Some may have been closed since.
-                self.lines.retain(|line| !line.is_down());
-                if self.lines.len() >= LINES {
-                    break;
-                }
+            if free.is_none() && !self.has_room() {
+                break;
             }
-            let exchange = self.exchange_of(message);
+            let exchange = self.server.exchange_of(message);
             match free.and_then(|at| self.lines.get_mut(at)) {
                 Some(line) => line.begin(exchange),
                 None => self.lines.push(HttpConnection::dial(&self.server, exchange)),
@@ -153,6 +192,19 @@ impl HttpClient {
         }
     }
 
+    /// Returns `true` if there may be one more connection. One whose request is answered, and whose response
+    /// goes on all the same, gives way.
+    fn has_room(&mut self) -> bool {
+        // Some may have been closed since.
+        self.lines.retain(|line| !line.is_down());
+        if self.lines.len() >= LINES
+            && let Some(at) = self.lines.iter().position(HttpConnection::is_idle)
+        {
+            self.lines.swap_remove(at);
+        }
+        self.lines.len() < LINES
+    }
+
     /// Gives up a request: HTTP does that by closing its connection, which frees its place.
     fn abandon(&mut self, id: Id) {
         match self.lines.iter().position(|line| line.carries(&id)) {
@@ -161,16 +213,6 @@ impl HttpClient {
             None if self.abandoned.len() < ABANDONED => drop(self.abandoned.insert(id)),
             None => {}
         }
-    }
-
-    fn exchange_of(&self, message: &[u8]) -> HttpExchange {
-        let mut request = Vec::with_capacity(self.head.len() + message.len() + 16);
-        request.extend_from_slice(&self.head);
-        // Writing to a vector does not fail.
-        let _ = write!(request, "{}\r\n\r\n", message.len());
-        let message_at = request.len();
-        request.extend_from_slice(message);
-        HttpExchange::new(request, message_at, &self.server)
     }
 }
 
@@ -244,6 +286,6 @@ impl fmt::Debug for HttpClient {
     /// Shows the server, and not the token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("HttpClient");
-        shown.field("server", &self.server).field("lines", &self.lines).finish_non_exhaustive()
+        shown.field("head", &self.server.head).field("lines", &self.lines).finish_non_exhaustive()
     }
 }

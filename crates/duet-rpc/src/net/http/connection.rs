@@ -1,110 +1,213 @@
 //! One connection of an HTTP client: one request at a time.
+//!
+//! ```text
+//! Dialing ──▶ Up ──▶ Down        Waiting ──▶ Sent ──▶ Reading ──▶ ended
+//!  the link                       the exchange
+//! ```
+//!
+//! The client's task drives hyper itself. So nothing outlives the client, and dropping a connection closes it
+//! immediately.
 
-use std::cell::OnceCell;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use duet_rpc_proto::Limits;
+use bytes::Bytes;
 use duet_rpc_proto::message::Id;
-use tokio::net::TcpStream;
+use http::{HeaderValue, Request};
+use http_body_util::Full;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 
-use super::reply::{ResponseReader, ResponseStep};
-use super::verdict::{HttpFailure, id_of, judge};
-use crate::net::{Place, Socket};
+use super::client::{Dialing, ServerInfo};
+use super::reply::HttpReply;
+use super::shared_socket::SharedSocket;
+use super::verdict::{Expected, HttpFailure, HttpMessages};
 
 /// A connection, and the request that it is used for.
 pub(super) struct HttpConnection {
     link: Link,
-    /// What is under way, until it is answered.
+    /// The exchange that is under way, until its response has ended.
     exchange: Option<HttpExchange>,
 }
 
 enum Link {
-    Dialing(Dialing),
-    Up(Socket),
+    Dialing(Pin<Box<dyn Future<Output = io::Result<Box<HttpChannel>>> + Send>>),
+    Up(Box<HttpChannel>),
     Down,
 }
 
-type Dialing = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+/// A connection that hyper drives.
+struct HttpChannel {
+    sender: http1::SendRequest<Full<Bytes>>,
+    /// `None` after the end.
+    connection: Option<http1::Connection<TokioIo<SharedSocket>, Full<Bytes>>>,
+    socket: SharedSocket,
+}
 
-/// A request, and what has come of its response.
+/// A request, and the state of its response.
 pub(super) struct HttpExchange {
-    /// Head and body, one behind the other.
-    request: Vec<u8>,
-    /// Where the body begins.
-    message_at: usize,
-    written: usize,
-    /// The server takes nothing more of it.
-    is_cut: bool,
-    reply: ResponseReader,
-    /// The id of the message, once somebody has asked for it.
-    id: OnceCell<Option<Id>>,
+    /// The id of the request; `None` if it wants no answer.
+    id: Option<Id>,
+    stage: ExchangeStage,
+    /// Nobody waits for the rest of the response: the answer has come, or there will be none.
+    is_answered: bool,
 }
 
-/// What became of a request: the message that its response carried, if there was one.
-pub(super) struct EndedExchange {
-    pub(super) exchange: HttpExchange,
-    pub(super) outcome: Result<Option<Vec<u8>>, HttpFailure>,
+enum ExchangeStage {
+    Waiting(Request<Full<Bytes>>),
+    Sent(Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>),
+    Reading(HttpReply),
+    Ended,
 }
 
-/// What is known of the server.
-#[derive(Clone, Debug)]
-pub(super) struct ServerInfo {
-    pub(super) place: Place,
-    pub(super) limits: Limits,
+/// A step of an exchange.
+pub(super) enum ExchangeStep {
+    /// The server gave the session this id.
+    Session(HeaderValue),
+    /// These messages came.
+    Messages(Vec<Vec<u8>>),
+    /// The response has ended, or the exchange has failed.
+    Ended { id: Option<Id>, outcome: Result<(), HttpFailure> },
 }
 
-impl ServerInfo {
-    /// Connects, in a future of its own.
-    fn dial(&self) -> Dialing {
-        let Place { host, port } = self.place.clone();
-        Box::pin(async move { TcpStream::connect((host, port)).await })
-    }
-}
+/// Names the session in responses and in later requests, as MCP does over HTTP.
+pub(super) const SESSION: &str = "mcp-session-id";
 
 impl HttpExchange {
-    /// A request that waits to be sent. Its body begins there.
-    pub(super) fn new(request: Vec<u8>, message_at: usize, server: &ServerInfo) -> Self {
-        let reply = ResponseReader::awaited(server.limits.header_bytes);
-        HttpExchange { request, message_at, written: 0, is_cut: false, reply, id: OnceCell::new() }
+    /// A request that waits to be sent.
+    pub(super) fn new(id: Option<Id>, request: Request<Full<Bytes>>) -> Self {
+        HttpExchange { id, stage: ExchangeStage::Waiting(request), is_answered: false }
     }
 
-    /// The id of the request; `None` if its message wants no answer.
-    pub(super) fn id(&self) -> Option<&Id> {
-        let message = || self.request.get(self.message_at..).unwrap_or_default();
-        self.id.get_or_init(|| id_of(message())).as_ref()
+    /// Sends the request, and goes on with the response, on this channel.
+    fn advance(
+        &mut self,
+        channel: &mut HttpChannel,
+        cx: &mut Context<'_>,
+        server: &ServerInfo,
+    ) -> Poll<ExchangeStep> {
+        self.stage = match std::mem::replace(&mut self.stage, ExchangeStage::Ended) {
+            ExchangeStage::Waiting(request) => channel.send(request),
+            stage => stage,
+        };
+        // Hyper reads on only if the body that has come was taken.
+        if let Poll::Ready(step) = self.poll(cx, server) {
+            return Poll::Ready(step);
+        }
+        channel.poll(cx);
+        self.poll(cx, server)
     }
 
-    fn is_written(&self) -> bool {
-        self.written >= self.request.len()
-    }
-
-    /// Writes as much as can be written.
-    fn write(&mut self, socket: &mut Socket, cx: &mut Context<'_>) {
-        while !self.is_written() && !self.is_cut {
-            let rest = self.request.get(self.written..).unwrap_or_default();
-            match socket.poll_write(cx, rest) {
-                Poll::Pending => return,
-                Poll::Ready(Ok(count)) => self.written += count,
-                // A server that has refused it may not read the rest, and its reason can still be
-                // read. If there is none, reading says so.
-                Poll::Ready(Err(_)) => self.is_cut = true,
+    /// Takes what has come of the response.
+    fn poll(&mut self, cx: &mut Context<'_>, server: &ServerInfo) -> Poll<ExchangeStep> {
+        loop {
+            match &mut self.stage {
+                ExchangeStage::Waiting(_) | ExchangeStage::Ended => return Poll::Pending,
+                ExchangeStage::Sent(response) => match ready!(response.as_mut().poll(cx)) {
+                    Err(error) => return self.end(Err(HttpFailure::from_head(&error))),
+                    Ok(mut response) => {
+                        let session = response.headers_mut().remove(SESSION);
+                        match HttpReply::new(response, server.limits.message_bytes) {
+                            Err(failure) => return self.end(Err(failure)),
+                            Ok(reply) => {
+                                let session = session.filter(|_| reply.status.is_success());
+                                // A stream says that the message has arrived, and may have no end.
+                                self.is_answered = self.id.is_none() && reply.is_stream();
+                                self.stage = ExchangeStage::Reading(reply);
+                                if let Some(session) = session {
+                                    return Poll::Ready(ExchangeStep::Session(session));
+                                }
+                            }
+                        }
+                    }
+                },
+                ExchangeStage::Reading(reply) => {
+                    let text = match ready!(reply.poll_text(cx)) {
+                        Some(Ok(text)) => text,
+                        Some(Err(failure)) => return self.end(Err(failure)),
+                        None => return self.end(Ok(())),
+                    };
+                    let (id, status) = (self.id.as_ref(), reply.status);
+                    let expected = Expected { id, status, limits: &server.limits };
+                    let judged = match reply.is_stream() {
+                        true => expected.judge(text),
+                        false => expected.judge_whole(text),
+                    };
+                    match judged {
+                        Ok(HttpMessages { messages, has_answer }) => {
+                            self.is_answered |= has_answer;
+                            return Poll::Ready(ExchangeStep::Messages(messages));
+                        }
+                        Err(failure) => return self.end(Err(failure)),
+                    }
+                }
             }
         }
+    }
+
+    /// Ends the exchange. After the answer nothing can fail any more.
+    fn end(&mut self, outcome: Result<(), HttpFailure>) -> Poll<ExchangeStep> {
+        self.stage = ExchangeStage::Ended;
+        let id = self.id.take();
+        let outcome = match (outcome, &id) {
+            _ if self.is_answered => Ok(()),
+            (Ok(()), Some(_)) => {
+                Err(HttpFailure::Bad("the server took the request and did not answer it"))
+            }
+            (outcome, _) => outcome,
+        };
+        Poll::Ready(ExchangeStep::Ended { id, outcome })
+    }
+}
+
+impl HttpChannel {
+    async fn open(dialing: Dialing, header_bytes: usize) -> io::Result<Box<Self>> {
+        let socket = SharedSocket::new(dialing.await?);
+        let handshake = http1::Builder::new()
+            .max_header_size(header_bytes)
+            // Some servers know their headers only in this form.
+            .title_case_headers(true)
+            .handshake(TokioIo::new(socket.clone()));
+        let (sender, connection) = handshake.await.map_err(io::Error::other)?;
+        Ok(Box::new(HttpChannel { sender, connection: Some(connection), socket }))
+    }
+
+    fn send(&mut self, request: Request<Full<Bytes>>) -> ExchangeStage {
+        self.socket.begin_request();
+        ExchangeStage::Sent(Box::pin(self.sender.send_request(request)))
+    }
+
+    /// Lets hyper write and read.
+    fn poll(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection
+            && Pin::new(connection).poll(cx).is_ready()
+        {
+            // The exchange gets the error, if there is one.
+            self.connection = None;
+        }
+    }
+
+    /// Returns `true` if a request can follow the last one, as far as hyper knows.
+    fn is_kept(&self) -> bool {
+        self.connection.is_some() && self.sender.is_ready() && self.socket.is_whole()
     }
 }
 
 impl HttpConnection {
-    /// A connection that is up.
-    pub(super) fn up(socket: Socket) -> Self {
-        HttpConnection { link: Link::Up(socket), exchange: None }
+    /// Connects, and waits for the connection.
+    pub(super) async fn connect(server: &ServerInfo) -> io::Result<Self> {
+        let channel = HttpChannel::open((server.dial)(), server.limits.header_bytes).await?;
+        Ok(HttpConnection { link: Link::Up(channel), exchange: None })
     }
 
     /// A connection that is being made, for this request.
     pub(super) fn dial(server: &ServerInfo, exchange: HttpExchange) -> Self {
-        HttpConnection { link: Link::Dialing(server.dial()), exchange: Some(exchange) }
+        let opening = HttpChannel::open((server.dial)(), server.limits.header_bytes);
+        HttpConnection { link: Link::Dialing(Box::pin(opening)), exchange: Some(exchange) }
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -117,30 +220,33 @@ impl HttpConnection {
 
     /// Returns `true` if all of its request has left, or nothing more of it will.
     pub(super) fn is_sent(&self) -> bool {
-        self.exchange.as_ref().is_none_or(|it| it.is_written() || it.is_cut)
+        match &self.link {
+            Link::Dialing(_) => false,
+            Link::Up(channel) => self.exchange.is_none() || channel.socket.is_sent(),
+            Link::Down => true,
+        }
     }
 
-    /// Returns `true` if no request is under way here.
+    /// Returns `true` if nobody waits for what comes here.
     pub(super) fn is_idle(&self) -> bool {
-        self.exchange.is_none() || self.is_down()
+        self.exchange.as_ref().is_none_or(|it| it.is_answered) || self.is_down()
     }
 
     /// Returns `true` if the request of that id is under way here.
     pub(super) fn carries(&self, id: &Id) -> bool {
-        self.exchange.as_ref().and_then(HttpExchange::id) == Some(id)
+        self.exchange.as_ref().is_some_and(|it| !it.is_answered && it.id.as_ref() == Some(id))
     }
 
     /// Returns `true` if it can take a request. A connection that the server has closed cannot: a request is
-    /// never sent twice, so it must not be lost there. What has come is asked of the system itself, as
-    /// the runtime may not have looked since.
+    /// never sent twice, so it must not be lost there.
     pub(super) fn is_free(&mut self) -> bool {
-        match &mut self.link {
-            Link::Up(socket) if self.exchange.is_none() => {
-                let is_quiet = socket.is_quiet();
-                if !is_quiet {
+        match &self.link {
+            Link::Up(channel) if self.exchange.is_none() => {
+                let is_free = channel.is_kept() && channel.socket.is_quiet();
+                if !is_free {
                     self.link = Link::Down;
                 }
-                is_quiet
+                is_free
             }
             _ => false,
         }
@@ -151,56 +257,39 @@ impl HttpConnection {
         self.exchange = Some(exchange);
     }
 
-    /// Connects, writes and reads, whichever it is time for; ready with what became of the request.
-    pub(super) fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        server: &ServerInfo,
-    ) -> Poll<EndedExchange> {
+    /// Connects, writes and reads, whichever it is time for; ready with a step of the exchange.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, server: &ServerInfo) -> Poll<ExchangeStep> {
         loop {
             match &mut self.link {
                 Link::Down => return Poll::Pending,
-                Link::Dialing(dialing) => match ready!(dialing.as_mut().poll(cx)) {
-                    Ok(stream) => self.link = Link::Up(Socket::tcp(stream)),
+                Link::Dialing(opening) => match ready!(opening.as_mut().poll(cx)) {
+                    Ok(channel) => self.link = Link::Up(channel),
                     Err(error) => {
                         self.link = Link::Down;
-                        if let Some(exchange) = self.exchange.take() {
-                            let outcome = Err(HttpFailure::Unreachable(error));
-                            return Poll::Ready(EndedExchange { exchange, outcome });
-                        }
+                        let Some(mut exchange) = self.exchange.take() else { continue };
+                        return exchange.end(Err(HttpFailure::Unreachable(error)));
                     }
                 },
-                Link::Up(socket) => {
+                Link::Up(channel) => {
                     let Some(exchange) = &mut self.exchange else {
+                        channel.poll(cx);
+                        if channel.connection.is_some() {
+                            return Poll::Pending;
+                        }
                         // The end between two requests, or something that nobody asked for.
-                        let _ = ready!(socket.poll_read(cx, |_| ()));
                         self.link = Link::Down;
                         continue;
                     };
-                    exchange.write(socket, cx);
-                    let reply = &mut exchange.reply;
-                    let read = ready!(socket.poll_read(cx, |piece| match piece {
-                        [] => reply.end(),
-                        _ => reply.take(piece, server.limits.message_bytes),
-                    }));
-                    let step = read.unwrap_or_else(|_| Err(exchange.reply.broken()));
-                    let (whole, keeps_alive) = match step {
-                        Ok(ResponseStep::More) => continue,
-                        Ok(ResponseStep::Done { status, body, keeps_alive }) => {
-                            (Ok((status, body)), keeps_alive)
+                    let step = ready!(exchange.advance(channel, cx, server));
+                    if matches!(step, ExchangeStep::Ended { .. }) {
+                        self.exchange = None;
+                        // Hyper may have to see that the response has ended.
+                        channel.poll(cx);
+                        if !channel.is_kept() {
+                            self.link = Link::Down;
                         }
-                        Err(failure) => (Err(failure), false),
-                    };
-                    // A server that answers before it has read all does not read the rest.
-                    if !keeps_alive || !exchange.is_written() {
-                        self.link = Link::Down;
                     }
-                    if let Some(exchange) = self.exchange.take() {
-                        let outcome = whole.and_then(|(status, body)| {
-                            judge(status, body, || exchange.id(), &server.limits)
-                        });
-                        return Poll::Ready(EndedExchange { exchange, outcome });
-                    }
+                    return Poll::Ready(step);
                 }
             }
         }
@@ -208,8 +297,8 @@ impl HttpConnection {
 
     /// Ready when the server has had a moment to take what was sent last.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.link {
-            Link::Up(socket) if self.exchange.is_some() => socket.poll_shutdown(cx),
+        match &self.link {
+            Link::Up(channel) if !self.is_idle() => channel.socket.poll_leave(cx),
             _ => Poll::Ready(()),
         }
     }

@@ -6,11 +6,12 @@
 //! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
 //! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
 //! | `respond`, `body`, `events` | one request in, one response out, whole or as a stream of events |
-//! | `client`, `connection`, `reply`, `verdict` | the client |
+//! | `client`, `connection`, `shared_socket`, `reply`, `event_stream`, `verdict` | the client |
 
 mod body;
 mod client;
 mod connection;
+mod event_stream;
 mod events;
 #[cfg(feature = "websocket")]
 mod handshake;
@@ -19,12 +20,14 @@ mod respond;
 mod rules;
 mod serve;
 mod service;
+mod shared_socket;
 #[cfg(all(test, feature = "websocket"))]
 mod tests;
 mod verdict;
 mod wire;
 
 pub use body::HttpBody;
+pub(super) use client::Dial;
 pub use client::HttpClient;
 pub(super) use rules::{Protocols, Rules};
 #[cfg(feature = "websocket")]

@@ -1,128 +1,121 @@
-//! HTTP response parser of a client: takes bytes in any pieces.
+//! Response of an HTTP exchange: the JSON texts in its body, as they come.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use hyper::Response;
+use hyper::body::Incoming;
+
+use super::event_stream::{EventStreamParser, EventTooLong};
 use super::verdict::HttpFailure;
-use crate::net::web::{Body, Flaw, HeadReader, Response, Status};
 
-/// How far a response has come.
-#[derive(Debug)]
-pub(super) enum ResponseReader {
-    Head {
-        reader: HeadReader,
-        header_bytes: usize,
-        /// How many responses may still come that say only that the real one comes later.
-        interim: u8,
-    },
-    Body {
-        status: Status,
-        body: Body,
-        bytes: Vec<u8>,
-        keeps_alive: bool,
-    },
+/// A response whose body is being read.
+pub(super) struct HttpReply {
+    pub(super) status: StatusCode,
+    body: Incoming,
+    content: ReplyContent,
+    /// The most bytes of one text.
+    limit: usize,
 }
 
-/// What became of what was read.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ResponseStep {
-    /// More is needed.
-    More,
-    /// A response is whole.
-    Done { status: Status, body: Vec<u8>, keeps_alive: bool },
+enum ReplyContent {
+    /// The body is one text.
+    Whole(Vec<u8>),
+    /// Each event is a text. Behind the parser is what it has not taken yet.
+    Events(EventStreamParser, Bytes),
+    /// The body is whole.
+    Done,
 }
 
-/// How many responses that are none are read before the real one.
-const INTERIM: u8 = 16;
+const TOO_LONG: HttpFailure = HttpFailure::Bad("the response is longer than the message limit");
 
-const NO_HTTP: HttpFailure = HttpFailure::Bad("the server does not speak HTTP");
-
-impl ResponseReader {
-    /// The response to a request that is sent now.
-    pub(super) fn awaited(header_bytes: usize) -> Self {
-        let reader = HeadReader::new(header_bytes);
-        ResponseReader::Head { reader, header_bytes, interim: INTERIM }
+impl HttpReply {
+    /// Fails if the status says enough, or the body is announced to be too long.
+    pub(super) fn new(response: Response<Incoming>, limit: usize) -> Result<Self, HttpFailure> {
+        let (head, body) = response.into_parts();
+        let status = head.status;
+        let refusal = HttpFailure::Status(status);
+        if !matches!(status.as_u16(), 200..300 | 400..600) || refusal.concerns_all() {
+            return Err(refusal);
+        }
+        let content = match status.is_success() && is_event_stream(&head.headers) {
+            true => ReplyContent::Events(EventStreamParser::new(limit), Bytes::new()),
+            false => ReplyContent::Whole(Vec::new()),
+        };
+        let reply = HttpReply { status, body, content, limit };
+        if !reply.is_stream() && reply.body.size_hint().lower() > limit as u64 {
+            return Err(reply.unless_refused(TOO_LONG));
+        }
+        Ok(reply)
     }
 
-    /// Takes what was read. Nothing may be given to it after it was whole, or failed.
-    pub(super) fn take(
+    /// Returns `true` if it may have more than one text.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.content, ReplyContent::Events(..))
+    }
+
+    /// The next text; `None` at the end of a whole body.
+    pub(super) fn poll_text(
         &mut self,
-        piece: &[u8],
-        message_bytes: usize,
-    ) -> Result<ResponseStep, HttpFailure> {
-        let mut rest = piece;
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Vec<u8>, HttpFailure>>> {
         loop {
-            match self {
-                ResponseReader::Head { reader, header_bytes, interim } => {
-                    let taken = reader.take(rest);
-                    rest = rest.get(taken.used..).unwrap_or_default();
-                    let Some(head) = taken.head.map_err(|_| NO_HTTP)? else {
-                        return Ok(ResponseStep::More);
-                    };
-                    let response = Response::read(head).map_err(|_| NO_HTTP)?;
-                    let status = response.status;
-                    *self = match status.0 {
-                        100..200 if status.0 != 101 && *interim > 0 => ResponseReader::Head {
-                            reader: HeadReader::new(*header_bytes),
-                            header_bytes: *header_bytes,
-                            interim: *interim - 1,
-                        },
-                        200..300 | 400..600 if !HttpFailure::Status(status).concerns_all() => {
-                            let body = Body::new(response.length, message_bytes);
-                            ResponseReader::Body {
-                                status,
-                                body: body.map_err(|flaw| flawed(flaw, status))?,
-                                bytes: Vec::new(),
-                                keeps_alive: response.keeps_alive(),
-                            }
-                        }
-                        _ => return Err(HttpFailure::Status(status)),
-                    };
+            if let ReplyContent::Events(parser, rest) = &mut self.content {
+                let mut bytes = &rest[..];
+                let event = parser.next_event(&mut bytes);
+                let taken = rest.len() - bytes.len();
+                rest.advance(taken);
+                match event {
+                    Ok(Some(event)) => return Poll::Ready(Some(Ok(event))),
+                    Ok(None) => {}
+                    Err(EventTooLong) => return Poll::Ready(Some(Err(TOO_LONG))),
                 }
-                ResponseReader::Body { status, body, bytes, keeps_alive } => {
-                    let used = body.take(rest, bytes).map_err(|flaw| flawed(flaw, *status))?;
-                    rest = rest.get(used..).unwrap_or_default();
-                    if !body.is_whole() {
-                        return Ok(ResponseStep::More);
-                    }
-                    let (status, body) = (*status, std::mem::take(bytes));
-                    // What stands behind it was not asked for.
-                    let keeps_alive = *keeps_alive && rest.is_empty();
-                    return Ok(ResponseStep::Done { status, body, keeps_alive });
+            }
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => return Poll::Ready(self.finish()),
+                Some(Err(error)) => {
+                    let failure = self.unless_refused(HttpFailure::from_body(&error));
+                    return Poll::Ready(Some(Err(failure)));
                 }
+                Some(Ok(frame)) => frame,
+            };
+            // Trailers say nothing that matters.
+            let Ok(data) = frame.into_data() else { continue };
+            match &mut self.content {
+                ReplyContent::Whole(bytes) if data.len() > self.limit - bytes.len() => {
+                    return Poll::Ready(Some(Err(self.unless_refused(TOO_LONG))));
+                }
+                ReplyContent::Whole(bytes) => bytes.extend_from_slice(&data),
+                ReplyContent::Events(_, rest) => *rest = data,
+                ReplyContent::Done => {}
             }
         }
     }
 
-    /// The server has closed the connection.
-    pub(super) fn end(&mut self) -> Result<ResponseStep, HttpFailure> {
-        match self {
-            ResponseReader::Body { status, body, bytes, .. } if body.may_end() => {
-                let (status, body) = (*status, std::mem::take(bytes));
-                Ok(ResponseStep::Done { status, body, keeps_alive: false })
-            }
-            _ => Err(self.broken()),
-        }
+    /// The text of a whole body. There is none if the server says only that the request arrived.
+    fn finish(&mut self) -> Option<Result<Vec<u8>, HttpFailure>> {
+        let content = std::mem::replace(&mut self.content, ReplyContent::Done);
+        let ReplyContent::Whole(bytes) = content else { return None };
+        let has_text = !self.status.is_success()
+            || !(matches!(self.status.as_u16(), 202 | 204) || bytes.trim_ascii().is_empty());
+        has_text.then_some(Ok(bytes))
     }
 
-    /// The connection broke.
-    pub(super) fn broken(&self) -> HttpFailure {
-        match self {
-            ResponseReader::Head { .. } => HttpFailure::Broken,
-            ResponseReader::Body { status, .. } => unless_refused(HttpFailure::Broken, *status),
+    /// The status of a refusal says enough, whatever is wrong with the rest.
+    fn unless_refused(&self, failure: HttpFailure) -> HttpFailure {
+        match self.status.is_success() {
+            true => failure,
+            false => HttpFailure::Status(self.status),
         }
     }
 }
 
-fn flawed(flaw: Flaw, status: Status) -> HttpFailure {
-    let what = match flaw {
-        Flaw::TooLarge => "the response is longer than the message limit",
-        Flaw::Malformed => "the body of the response is malformed",
-    };
-    unless_refused(HttpFailure::Bad(what), status)
-}
-
-/// Of a refusal the status says enough, whatever is wrong with the rest.
-fn unless_refused(failure: HttpFailure, status: Status) -> HttpFailure {
-    match status.0 {
-        200..300 => failure,
-        _ => HttpFailure::Status(status),
-    }
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("text/event-stream")
 }

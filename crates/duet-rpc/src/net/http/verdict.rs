@@ -1,16 +1,19 @@
-//! Outcome of an HTTP exchange: the answer in its response, or the reason of the failure.
+//! Outcome of an HTTP exchange: the messages in its response, or the reason of the failure.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{Id, Incoming, Response, Settled};
 use duet_rpc_proto::policy::BatchRule;
-use duet_rpc_proto::text::Text;
+use duet_rpc_proto::text::{Kind, Text};
+use http::StatusCode;
 
-use crate::net::web::{Refused, Status};
+use crate::log_limit::LogLimiter;
+use crate::net::web::Refused;
 
-/// The outcome of one HTTP exchange.
+/// Something that the client has for its peer.
 pub(super) enum HttpArrival {
     /// This message.
     Message(Vec<u8>),
@@ -22,7 +25,7 @@ pub(super) enum HttpArrival {
 #[derive(Debug)]
 pub(super) enum HttpFailure {
     /// The server answered with this status.
-    Status(Status),
+    Status(StatusCode),
     /// The connection ended before the answer came.
     Broken,
     /// The response is not an answer.
@@ -32,14 +35,34 @@ pub(super) enum HttpFailure {
 }
 
 impl HttpFailure {
+    /// The failure of a request to which no head came.
+    pub(super) fn from_head(error: &hyper::Error) -> Self {
+        match error.is_parse() {
+            true => HttpFailure::Bad("the server does not speak HTTP"),
+            false => HttpFailure::Broken,
+        }
+    }
+
+    /// The failure of a response whose body does not end well.
+    pub(super) fn from_body(error: &hyper::Error) -> Self {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+        match cause.map(io::Error::kind) {
+            Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+                HttpFailure::Bad("the body of the response is malformed")
+            }
+            _ => HttpFailure::Broken,
+        }
+    }
+
     /// Returns `true` if the server says this to every request, and not to this one alone.
     pub(super) fn concerns_all(&self) -> bool {
-        matches!(self, HttpFailure::Status(Status(300..=399 | 401 | 403 | 404 | 405)))
+        let HttpFailure::Status(status) = self else { return false };
+        matches!(status.as_u16(), 300..=399 | 401 | 403 | 404 | 405)
     }
 
     pub(super) fn into_error(self) -> io::Error {
         let kind = match &self {
-            HttpFailure::Status(status) => return Refused::new(status.0).into(),
+            HttpFailure::Status(status) => return Refused::new(status.as_u16()).into(),
             HttpFailure::Unreachable(error) => error.kind(),
             HttpFailure::Broken => io::ErrorKind::ConnectionAborted,
             HttpFailure::Bad(_) => io::ErrorKind::InvalidData,
@@ -58,7 +81,7 @@ impl fmt::Display for HttpFailure {
     /// Shows nothing that the server wrote: it may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HttpFailure::Status(status) => Refused::new(status.0).fmt(f),
+            HttpFailure::Status(status) => Refused::new(status.as_u16()).fmt(f),
             HttpFailure::Broken => f.write_str("the connection broke before the answer came"),
             HttpFailure::Bad(what) => f.write_str(what),
             HttpFailure::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
@@ -75,43 +98,104 @@ pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     }
 }
 
-/// What a whole response carries for the request of that id: a message, or nothing if it says only
-/// that the request arrived.
-pub(super) fn judge<'a>(
-    status: Status,
-    body: Vec<u8>,
-    id: impl Fn() -> Option<&'a Id>,
-    limits: &Limits,
-) -> Result<Option<Vec<u8>>, HttpFailure> {
-    let is_success = matches!(status.0, 200..300);
-    if is_success && (matches!(status.0, 202 | 204) || body.trim_ascii().is_empty()) {
-        return match id() {
-            None => Ok(None),
-            Some(_) => Err(HttpFailure::Bad("the server took the request and did not answer it")),
+/// What a response may carry: the answer to one request, and notifications.
+pub(super) struct Expected<'a> {
+    /// The id of the request; `None` if it wants no answer.
+    pub(super) id: Option<&'a Id>,
+    pub(super) status: StatusCode,
+    pub(super) limits: &'a Limits,
+}
+
+/// The messages of one text of a response.
+#[derive(Default)]
+pub(super) struct HttpMessages {
+    pub(super) messages: Vec<Vec<u8>>,
+    /// The answer to the request is one of them.
+    pub(super) has_answer: bool,
+}
+
+const NOT_JSON: &str = "the response is not JSON";
+const NOT_AN_ANSWER: &str = "the response is not a JSON-RPC answer";
+const OTHER_ID: &str = "the response has the id of another request";
+
+impl Expected<'_> {
+    /// The messages of a text that is one message or a batch.
+    pub(super) fn judge(&self, bytes: Vec<u8>) -> Result<HttpMessages, HttpFailure> {
+        let judged = match Text::check(&bytes, self.limits.depth) {
+            Err(_) => Err(NOT_JSON),
+            Ok(text) if text.kind() == Kind::Array => {
+                let mut all = HttpMessages::default();
+                text.elements().try_for_each(|entry| self.take(&entry, &mut all)).map(|()| all)
+            }
+            Ok(text) => {
+                let mut all = HttpMessages::default();
+                self.take(&text, &mut all).map(|()| all)
+            }
         };
-    }
-    let bad =
-        |what| Err(if is_success { HttpFailure::Bad(what) } else { HttpFailure::Status(status) });
-    let Ok(text) = Text::check(&body, limits.depth) else {
-        return bad("the response is not JSON");
-    };
-    // Whatever else came must not reach the session: it would be answered with another request, which the
-    // server may answer in the same way, and so on for ever.
-    let Incoming::Response(Response { id: answered, settled }) =
-        Incoming::classify(&text, BatchRule::Reject, limits)
-    else {
-        return bad("the response is not a JSON-RPC answer");
-    };
-    match (id(), settled) {
-        // Nobody waits for it, but it may say what is wrong with the notification.
-        (None, _) if is_success => Ok(Some(body)),
-        (Some(id), _) if is_success && answered == *id => Ok(Some(body)),
-        (Some(id), Settled::Error(_)) if answered == *id => Ok(Some(body)),
-        // A server that cannot read a request cannot tell its id, but this response answers no other.
-        (Some(id), Settled::Error(error)) if answered.is_null() => {
-            let id = id.as_raw();
-            Ok(Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes()))
+        // A body that says nothing of the request leaves the status of a refusal.
+        match judged {
+            Ok(messages) if self.status.is_success() || messages.has_answer => Ok(messages),
+            Err(what) if self.status.is_success() => Err(HttpFailure::Bad(what)),
+            _ => Err(HttpFailure::Status(self.status)),
         }
-        _ => bad("the response has the id of another request"),
     }
+
+    /// The messages of a whole body, which has to have the answer.
+    pub(super) fn judge_whole(&self, bytes: Vec<u8>) -> Result<HttpMessages, HttpFailure> {
+        let messages = self.judge(bytes)?;
+        match self.id.is_none() || messages.has_answer {
+            true => Ok(messages),
+            false => Err(HttpFailure::Bad(NOT_AN_ANSWER)),
+        }
+    }
+
+    /// Takes one message. Others than these must not reach the session: it would answer a request or an
+    /// invalid message with another HTTP request, which the server may answer in the same way, and so on for
+    /// ever.
+    fn take(&self, text: &Text<'_>, all: &mut HttpMessages) -> Result<(), &'static str> {
+        match Incoming::classify(text, BatchRule::Reject, self.limits) {
+            Incoming::Response(response) => {
+                all.messages.push(self.take_answer(text, &response)?);
+                all.has_answer = true;
+            }
+            Incoming::Notification(_) if self.status.is_success() => {
+                all.messages.push(text.as_str().as_bytes().to_vec());
+            }
+            Incoming::Request(_) if self.status.is_success() => {
+                log_ignored_request();
+            }
+            _ => return Err(NOT_AN_ANSWER),
+        }
+        Ok(())
+    }
+
+    fn take_answer(
+        &self,
+        text: &Text<'_>,
+        response: &Response<'_>,
+    ) -> Result<Vec<u8>, &'static str> {
+        let is_success = self.status.is_success();
+        let whole = || text.as_str().as_bytes().to_vec();
+        match (self.id, response.settled) {
+            // Nobody waits for it, but it may say what is wrong with the notification.
+            (None, _) if is_success => Ok(whole()),
+            (Some(id), _) if is_success && response.id == *id => Ok(whole()),
+            (Some(id), Settled::Error(_)) if response.id == *id => Ok(whole()),
+            // A server that cannot read a request cannot tell its id, but this response answers no other.
+            (Some(id), Settled::Error(error)) if response.id.is_null() => {
+                let id = id.as_raw();
+                Ok(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes())
+            }
+            _ => Err(OTHER_ID),
+        }
+    }
+}
+
+/// An answer would be a request of its own, and it might wait for a connection that this response holds.
+fn log_ignored_request() {
+    static METER: LogLimiter = LogLimiter::new(20);
+
+    METER.log("requests of HTTP servers ignored", || {
+        tracing::warn!("request of an HTTP server ignored: the client cannot answer it");
+    });
 }
