@@ -7,11 +7,12 @@ use duet_rpc_proto::Profile;
 
 use super::Shared;
 use crate::connection::memory::Budget;
+use crate::transport::TransportKind;
 
 /// A connection that 100 bytes may wait on.
 fn connection(budget: Arc<Budget>) -> Arc<Shared> {
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
-    Arc::new(Shared::new(&profile, false, Some(budget)))
+    Arc::new(Shared::new(&profile, TransportKind::Messages, Some(budget)))
 }
 
 #[tokio::test(start_paused = true)]
