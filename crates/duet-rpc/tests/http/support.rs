@@ -160,8 +160,11 @@ impl Client {
 }
 
 impl Response {
+    /// Returns `true` if this header line is there. Upper and lower case of a name are the same.
     pub(crate) fn has(&self, header: &str) -> bool {
-        self.head.lines().any(|line| line == header)
+        let (name, value) = header.split_once(':').expect("a header");
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.any(|(found, given)| found.eq_ignore_ascii_case(name) && given == value)
     }
 
     pub(crate) fn closes(&self) -> bool {
