@@ -195,7 +195,7 @@ pub(crate) struct ListenArgs {
     ///
     /// A name or a user id. With this option, only the named users may connect, and the mode of the
     /// sockets lets them.
-    #[arg(long, value_name = "USER", value_parser = user)]
+    #[arg(long, allow_negative_numbers = true, value_name = "USER", value_parser = user)]
     pub(crate) allow_uid: Vec<u32>,
     /// Let every client read the log with `events.subscribe` and change its level
     ///

@@ -59,6 +59,37 @@ async fn connect(address: &Address, token: Option<&str>) -> Peer {
 }
 
 #[tokio::test]
+async fn t3_a_listener_opens_connections_of_allowed_users_alone() {
+    let own = rustix::process::geteuid().as_raw();
+    let path = std::env::temp_dir().join(format!("duet-rpc-users-{}", std::process::id()));
+    let unix = format!("unix://{}", path.display());
+    for (uids, expected) in [
+        (vec![own], None),
+        (vec![own + 1, own], None),
+        (vec![own + 1], Some(format!("user {own} is not allowed"))),
+        (vec![], Some(format!("user {own} is not allowed"))),
+    ] {
+        let listener = Listener::bind(&*unix).expect("it listens");
+        let mut listener = listener.allow_uids(uids.clone()).expect("its own file");
+        let connector = Connector::new(listener.address()).expect("an address");
+        let _client = connector.connect(&Profile::agent()).await.expect("the mode allows it");
+        let incoming = listener.accept().await.expect("a connection");
+        let opened = incoming.open(&Profile::agent()).await;
+        let refused = opened.err().map(|error| {
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+            error.to_string()
+        });
+        assert_eq!(refused, expected, "{uids:?}");
+    }
+    // TCP knows no users, so the list does not matter.
+    let listener = Listener::bind("tcp://127.0.0.1:0").expect("it listens");
+    let mut listener = listener.allow_uids([own + 1]).expect("there is no file");
+    let connector = Connector::new(listener.address()).expect("an address");
+    let _client = connector.connect(&Profile::agent()).await.expect("it listens");
+    assert!(listener.accept().await.expect("one").open(&Profile::agent()).await.is_ok());
+}
+
+#[tokio::test]
 async fn t3_a_handler_knows_the_address_and_the_identity_of_its_caller() {
     let path = std::env::temp_dir().join(format!("duet-rpc-remote-{}", std::process::id()));
     let unix = format!("unix://{}", path.display());

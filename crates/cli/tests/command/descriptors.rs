@@ -183,12 +183,15 @@ fn t3_an_unusable_token_file_is_reported_on_one_line() {
     let folder = Folder::new();
     let rows = [
         ("/".to_owned(), "Is a directory"),
-        ("/dev/null".to_owned(), "it is empty"),
-        ("/dev/zero".to_owned(), "it holds more than 4096 bytes"),
+        ("/dev/null".to_owned(), "it contains no token"),
+        ("/dev/zero".to_owned(), "it has more than 65536 bytes"),
         (folder.text("missing"), "No such file"),
-        (folder.write("binary", b"\xff\xfe\x00"), "one word of visible ASCII characters"),
-        (folder.write("two words", "two words\n"), "one word of visible ASCII characters"),
-        (folder.write("of\ntwo lines", ""), "of\\ntwo lines\": it is empty"),
+        (folder.write("binary", b"\xff\xfe\x00"), "it is not UTF-8"),
+        (
+            folder.write("two words", "two words\n"),
+            "line 1: a token is one word of visible ASCII characters",
+        ),
+        (folder.write("of\ntwo lines", ""), "of\\ntwo lines\": it contains no token"),
     ];
     for (path, told) in rows {
         for words in [

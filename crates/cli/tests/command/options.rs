@@ -3,7 +3,7 @@
 use super::{command, once, run, stderr, stdout};
 
 /// Options with values that they refuse.
-const BAD: [(&str, &[&str]); 12] = [
+const BAD: [(&str, &[&str]); 14] = [
     ("--profile", &["", "nobody", "editor,agent", " editor"]),
     ("--framing", &["", "morse", "lsp ", "content-length"]),
     (
@@ -16,13 +16,15 @@ const BAD: [(&str, &[&str]); 12] = [
     ("--listen", &["", "nowhere", "ftp://127.0.0.1/", "stdio"]),
     ("--max-connections", &["", "0", "-1", "1.5", "many", "1000001"]),
     ("--allow-host", &["", "a b", "host:80", "http://host", "[::1"]),
-    ("--allow-origin", &["", "null", "*", "editor.example", "https://", "https://a/path", "://a"]),
+    ("--allow-origin", &["", "*", "editor.example", "https://", "https://a/path", "https://*a"]),
+    ("--subprotocol", &["", "a b", "a,b", "bearer.x"]),
+    ("--allow-uid", &["", "-1", "no such user", "4294967296"]),
     ("--log-level", &["", "loud", "trace", "warning", "1", "debug,info"]),
     ("--log-format", &["", "xml", "JSON "]),
 ];
 
 /// Options with values that they accept, including the least and the greatest.
-const GOOD: [(&str, &[&str]); 12] = [
+const GOOD: [(&str, &[&str]); 14] = [
     ("--profile", &["editor", "desktop", "agent"]),
     ("--framing", &["lsp", "ndjson", "length", "auto"]),
     ("--max-message-bytes", &["1", "1048576", "2147483647"]),
@@ -32,7 +34,9 @@ const GOOD: [(&str, &[&str]); 12] = [
     ("--listen", &["stdio:"]),
     ("--max-connections", &["1", "1000000"]),
     ("--allow-host", &["devbox", "app.example", "192.168.1.2", "::1"]),
-    ("--allow-origin", &["https://editor.example", "http://localhost:3000", "vscode-webview://x"]),
+    ("--allow-origin", &["https://editor.example", "http://localhost:*", "https://*.a", "null"]),
+    ("--subprotocol", &["mcp", "v1.acme"]),
+    ("--allow-uid", &["0", "4294967294", "root"]),
     ("--log-level", &["debug", "info", "warn", "error", "DEBUG", "Info", "wARN", "ERROR"]),
     ("--log-format", &["text", "json"]),
 ];

@@ -41,16 +41,16 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct TokenFile(Arc<Shared>);
+pub struct TokenFile(Arc<WatchedFile>);
 
-struct Shared {
+struct WatchedFile {
     path: PathBuf,
     /// `false` for a pipe, which would block a second read.
     is_readable_again: bool,
-    state: Mutex<State>,
+    state: Mutex<TokenFileState>,
 }
 
-struct State {
+struct TokenFileState {
     tokens: Arc<[Token]>,
     read_at: Instant,
     /// The last logged error, which is not logged again each second.
@@ -65,8 +65,8 @@ impl TokenFile {
         let path = path.into();
         let tokens = read(&path)?;
         let is_readable_again = fs::metadata(&path).is_ok_and(|data| data.is_file());
-        let state = State { tokens, read_at: Instant::now(), problem: None };
-        Ok(TokenFile(Arc::new(Shared { path, is_readable_again, state: Mutex::new(state) })))
+        let state = TokenFileState { tokens, read_at: Instant::now(), problem: None };
+        Ok(TokenFile(Arc::new(WatchedFile { path, is_readable_again, state: Mutex::new(state) })))
     }
 
     /// The token, if the file contains exactly one: for a client that shares the file with its server.
@@ -79,7 +79,7 @@ impl TokenFile {
 
     /// The accepted tokens at this time.
     pub(super) fn tokens(&self, now: Instant) -> Arc<[Token]> {
-        let Shared { path, is_readable_again, state } = &*self.0;
+        let WatchedFile { path, is_readable_again, state } = &*self.0;
         {
             let mut state = lock(state);
             if !is_readable_again || now.duration_since(state.read_at) < INTERVAL {
@@ -114,7 +114,7 @@ impl TokenFile {
 fn read(path: &Path) -> Result<Arc<[Token]>, TokenFileError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    read.map_err(|error| TokenFileError(Problem::Io(error)))?;
+    read.map_err(|error| TokenFileError(TokenFileProblem::Io(error)))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err("it has more than 65536 bytes".into());
     }
@@ -130,7 +130,7 @@ fn parse(text: &str) -> Result<Arc<[Token]>, TokenFileError> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let error = |what| TokenFileError(Problem::Line(number, what));
+        let error = |what| TokenFileError(TokenFileProblem::Line(number, what));
         let (name, secret) = match line.split_once(':') {
             Some((name, secret)) => (Some(name.trim()), secret.trim()),
             None => (None, line),
@@ -173,10 +173,10 @@ impl fmt::Debug for TokenFile {
 
 /// A token file cannot be used. The text never contains a token, nor the path of the file.
 #[derive(Debug)]
-pub struct TokenFileError(Problem);
+pub struct TokenFileError(TokenFileProblem);
 
 #[derive(Debug)]
-enum Problem {
+enum TokenFileProblem {
     Io(io::Error),
     File(&'static str),
     /// A mistake on this line, counted from 1.
@@ -185,16 +185,16 @@ enum Problem {
 
 impl From<&'static str> for TokenFileError {
     fn from(what: &'static str) -> Self {
-        TokenFileError(Problem::File(what))
+        TokenFileError(TokenFileProblem::File(what))
     }
 }
 
 impl fmt::Display for TokenFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Problem::Io(error) => error.fmt(f),
-            Problem::File(what) => f.write_str(what),
-            Problem::Line(number, what) => write!(f, "line {number}: {what}"),
+            TokenFileProblem::Io(error) => error.fmt(f),
+            TokenFileProblem::File(what) => f.write_str(what),
+            TokenFileProblem::Line(number, what) => write!(f, "line {number}: {what}"),
         }
     }
 }
@@ -202,7 +202,7 @@ impl fmt::Display for TokenFileError {
 impl Error for TokenFileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Problem::Io(error) => error.source(),
+            TokenFileProblem::Io(error) => error.source(),
             _ => None,
         }
     }

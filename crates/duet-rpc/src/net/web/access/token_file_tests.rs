@@ -13,13 +13,16 @@ fn shown(tokens: &[Token]) -> Vec<(Option<String>, String)> {
     tokens.iter().map(|token| (name(token), token.secret.clone())).collect()
 }
 
-fn owned(rows: &[(Option<&str>, &str)]) -> Vec<(Option<String>, String)> {
+/// Name and secret of a token.
+type Row<'a> = (Option<&'a str>, &'a str);
+
+fn owned(rows: &[Row]) -> Vec<(Option<String>, String)> {
     rows.iter().map(|(name, secret)| (name.map(str::to_owned), (*secret).to_owned())).collect()
 }
 
 #[test]
 fn t3_a_line_of_a_token_file_is_a_token_with_or_without_a_name() {
-    let rows: [(&str, &[(Option<&str>, &str)]); 8] = [
+    let rows: [(&str, &[Row]); 8] = [
         ("k3y", &[(None, "k3y")]),
         ("  k3y \r\n", &[(None, "k3y")]),
         ("ada:k3y\nbob:0ther\n", &[(Some("ada"), "k3y"), (Some("bob"), "0ther")]),
