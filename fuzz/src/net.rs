@@ -1,14 +1,17 @@
 //! The access policy of HTTP and WebSocket. It is pure and private to the library, so this crate compiles its files
 //! under the same name.
 
-#[path = "../../crates/duet-rpc/src/net/web/mod.rs"]
-mod web;
+#[path = "../../crates/duet-rpc/src/net/web"]
+mod web {
+    pub(super) mod access;
+    mod status;
+}
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, Version};
-use web::AccessPolicy;
+use web::access::AccessPolicy;
 
 const LINES: usize = 20;
 const TOKEN: &str = "sesame";
