@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::sync::OnceLock;
 
 #[cfg(feature = "http")]
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The other end of a connection: its address, and its identity if it was authenticated.
 ///
@@ -27,7 +29,7 @@ pub struct Remote {
     /// Shared, because over HTTP each request carries it.
     identity: Option<Arc<Identity>>,
     #[cfg(feature = "http")]
-    headers: Option<Arc<HeaderMap>>,
+    headers: Option<Arc<RequestHeaders>>,
 }
 
 impl Remote {
@@ -53,8 +55,21 @@ impl Remote {
     /// Sets the headers of the HTTP request, or of the request that began the WebSocket.
     #[cfg(feature = "http")]
     #[must_use]
-    pub fn with_headers(mut self, headers: impl Into<Arc<HeaderMap>>) -> Self {
-        self.headers = Some(headers.into());
+    pub fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers =
+            Some(Arc::new(RequestHeaders { packed: Box::default(), map: headers.into() }));
+        self
+    }
+
+    /// Sets the headers of the request that began a connection. They are packed, because the connection may be idle for
+    /// long, and a map would keep the buffer that they were read into.
+    #[cfg(feature = "websocket")]
+    pub(crate) fn with_packed_headers(mut self, headers: &HeaderMap) -> Self {
+        let lines = headers.iter().map(|(name, value)| {
+            [name.as_str().as_bytes(), b":", value.as_bytes(), b"\n"].concat()
+        });
+        let packed = lines.collect::<Vec<_>>().concat().into_boxed_slice();
+        self.headers = Some(Arc::new(RequestHeaders { packed, map: OnceLock::new() }));
         self
     }
 
@@ -73,7 +88,7 @@ impl Remote {
     /// what the access policy has checked is proved: a client can send any header.
     #[cfg(feature = "http")]
     pub fn headers(&self) -> Option<&HeaderMap> {
-        self.headers.as_deref()
+        self.headers.as_deref().map(RequestHeaders::map)
     }
 
     /// Returns `true` if another request comes from the same client: it shows the same identity and the same session of
@@ -89,7 +104,7 @@ impl Remote {
     /// The session that the client names, if it speaks MCP over HTTP.
     #[cfg(feature = "http")]
     fn session(&self) -> Option<&[u8]> {
-        self.headers()?.get("mcp-session-id").map(http::HeaderValue::as_bytes)
+        self.headers()?.get("mcp-session-id").map(HeaderValue::as_bytes)
     }
 
     #[cfg(not(feature = "http"))]
@@ -97,6 +112,43 @@ impl Remote {
         None
     }
 }
+
+/// The headers of a request, as a map that is made when somebody asks for it.
+#[cfg(feature = "http")]
+struct RequestHeaders {
+    /// A line for each header. No value contains a line end.
+    packed: Box<[u8]>,
+    map: OnceLock<HeaderMap>,
+}
+
+#[cfg(feature = "http")]
+impl RequestHeaders {
+    fn map(&self) -> &HeaderMap {
+        self.map.get_or_init(|| {
+            let lines = self.packed.split(|byte| *byte == b'\n');
+            let headers = lines.filter_map(|line| {
+                let end = line.iter().position(|byte| *byte == b':')?;
+                let (name, value) = (line.get(..end)?, line.get(end + 1..)?);
+                Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?))
+            });
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(name, value);
+            }
+            map
+        })
+    }
+}
+
+#[cfg(feature = "http")]
+impl PartialEq for RequestHeaders {
+    fn eq(&self, other: &Self) -> bool {
+        self.map() == other.map()
+    }
+}
+
+#[cfg(feature = "http")]
+impl Eq for RequestHeaders {}
 
 impl fmt::Debug for Remote {
     /// Shows no header: some are secret.

@@ -189,7 +189,11 @@ async fn other_server(service: HttpService) -> std::net::SocketAddr {
 #[cfg(feature = "websocket")]
 #[tokio::test]
 async fn t1_one_route_of_another_server_serves_posts_and_web_sockets() {
-    let hub = Hub::builder().router(methods()).build();
+    let router = methods().method("host", |cx: Context| {
+        let host = cx.headers().and_then(|headers| headers.get("host")?.to_str().ok());
+        host.map(str::to_owned)
+    });
+    let hub = Hub::builder().router(router).build();
     let address = other_server(hub.http_service().access(access())).await;
     for scheme in ["http", "ws"] {
         let connector = Connector::new(&*format!("{scheme}://{address}/rpc")).expect("an address");
@@ -199,6 +203,7 @@ async fn t1_one_route_of_another_server_serves_posts_and_web_sockets() {
             assert_eq!(client.call::<i64>("add", (n, 1)).await.expect("a sum"), n + 1);
         }
         assert_eq!(hub.connections(), usize::from(scheme == "ws"));
+        assert_eq!(client.call::<String>("host", ()).await.expect("a host"), address.to_string());
         client.close().await;
     }
     hub.stop().await;

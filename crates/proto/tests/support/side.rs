@@ -259,10 +259,13 @@ impl Side {
                 self.ledger.cancel_waiting(&id);
                 self.excuse_cancelled(Some(id));
             }
+            Handled::CancelledElsewhere(id) => {
+                let cancelled = cancelled.expect("only a cancellation does that");
+                assert_eq!(meaning(&id), cancelled);
+                self.ledger.check_unknown(&cancelled);
+            }
             Handled::Done => {
-                if let Some(id) = cancelled {
-                    self.ledger.check_unknown(&id);
-                }
+                assert_eq!(cancelled, None, "a cancellation is told");
                 if let Some(id) = entry.and_then(|entry| entry.id) {
                     let is_owed = batch.is_some() && self.batch_is_in_time;
                     assert!(!is_owed, "{id} of a batch is not answered");

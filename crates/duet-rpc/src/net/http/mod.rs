@@ -6,7 +6,7 @@
 //! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
 //! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
 //! | `respond`, `body`, `events` | one request in, one response out, whole or as a stream of events |
-//! | `client`, `connection`, `reply`, `verdict` | the client |
+//! | `client`, `connection`, `shared_socket`, `reply`, `event_stream`, `verdict` | the client |
 
 mod body;
 mod client;

@@ -132,7 +132,8 @@ impl Responder {
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
         let takes_events = takes_events(parts);
-        let remote = self.remote_of(parts, admitted.identity);
+        let remote = with_identity(self.remote.clone(), admitted.identity);
+        let remote = remote.with_headers(std::mem::take(&mut parts.headers));
         let mut exchange = hub.exchange(message, remote, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
             Some(first) if takes_events && !is_answer(&first) => {
@@ -175,17 +176,9 @@ impl Responder {
         if let Some(subprotocol) = admitted.subprotocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, subprotocol);
         }
-        let remote = self.remote_of(&mut parts, admitted.identity);
+        let remote = with_identity(self.remote.clone(), admitted.identity);
+        let remote = remote.with_packed_headers(&parts.headers);
         Responded { response, handover: Some(Handover { upgrade, remote }) }
-    }
-
-    /// The sender of a request, with its headers.
-    fn remote_of(&self, parts: &mut Parts, identity: Option<Arc<Identity>>) -> Remote {
-        let remote = self.remote.clone().with_headers(std::mem::take(&mut parts.headers));
-        match identity {
-            Some(identity) => remote.with_identity(identity),
-            None => remote,
-        }
     }
 
     /// Reads a body of up to so many bytes.
@@ -267,6 +260,10 @@ impl From<Response<HttpBody>> for Responded {
             handover: None,
         }
     }
+}
+
+fn with_identity(remote: Remote, identity: Option<Arc<Identity>>) -> Remote {
+    identity.into_iter().fold(remote, Remote::with_identity)
 }
 
 fn with_status(status: StatusCode) -> Response<HttpBody> {

@@ -20,7 +20,7 @@ pub(in crate::net) struct Rules {
     pub(super) path: Option<Box<str>>,
     pub(super) protocols: Protocols,
     /// `true` if the connection is encrypted.
-    pub(super) is_secure: bool,
+    pub(in crate::net) is_secure: bool,
     header_bytes: usize,
     message_bytes: usize,
 }

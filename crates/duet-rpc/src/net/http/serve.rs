@@ -152,6 +152,7 @@ async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcom
                 lock(&outcome).status = Some(refusal.status);
                 refuse_socket(socket, &refusal).await;
             }
+            None if hub.is_some_and(|hub| hub.is_stopping()) => close(socket).await,
             None => leave(socket).await,
         }
     }
@@ -166,6 +167,11 @@ pub(super) async fn refuse_socket(mut socket: Socket, refusal: &HttpRefusal) {
     if matches!(told, Ok(Ok(()))) {
         leave(socket).await;
     }
+}
+
+/// Closes a connection of a server that stops.
+async fn close(mut socket: Socket) {
+    poll_fn(|cx| socket.poll_shutdown(cx)).await;
 }
 
 /// Closes a connection whose client may still be sending.

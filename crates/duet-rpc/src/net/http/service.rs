@@ -94,6 +94,13 @@ impl HttpService {
         self
     }
 
+    /// Tells that clients reach the server around it over TLS, so that its own web pages have an `https://` origin.
+    #[must_use]
+    pub fn secure(mut self) -> Self {
+        Arc::make_mut(&mut self.rules).is_secure = true;
+        self
+    }
+
     /// The time after which [`serve`](HttpService::serve) closes a connection if no request comes after its beginning
     /// or the last answer, or if the client reads nothing of an answer. Default: 30 seconds. `None` turns it
     /// off. Without a read timeout in the profile, a request head has this long to arrive too.

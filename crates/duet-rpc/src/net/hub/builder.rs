@@ -102,8 +102,7 @@ impl HubBuilder {
     /// It runs on the thread of the connection, inside its runtime, so it must not block.
     ///
     /// If the function panics, the hub logs the panic and closes this one connection. The function also runs for
-    /// each HTTP connection. Such a peer cannot call its client, and its [identity](Peer::identity) is known only
-    /// for a request.
+    /// each HTTP request, which is a connection of its own. Such a peer cannot call its client.
     ///
     /// ```
     /// use duet_rpc::Hub;

@@ -77,8 +77,11 @@ impl Hub {
 
     /// Takes the permit of a connection; `None` if there are too many, or the hub is stopping.
     pub(in crate::net) fn permit(&self) -> Option<Permit> {
-        let is_stopping = *self.0.admission.is_stopping.borrow();
-        if is_stopping { None } else { Permit::take(&self.0.admission, self.0.most) }
+        if self.is_stopping() { None } else { Permit::take(&self.0.admission, self.0.most) }
+    }
+
+    pub(in crate::net) fn is_stopping(&self) -> bool {
+        *self.0.admission.is_stopping.borrow()
     }
 
     /// A connection over this transport.
@@ -106,8 +109,7 @@ impl Hub {
             shared.span.in_scope(|| tracing::error!(error = %Logged(&error), "on_connect failed"));
             peer.begin_close(None);
         }
-        let is_stopping = || *hub.admission.is_stopping.borrow();
-        let _registration = registry.enter(peer.clone(), is_stopping);
+        let _registration = registry.enter(peer.clone(), || self.is_stopping());
         (peer, Served { _registration, driver, shared })
     }
 }

@@ -21,7 +21,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
-use super::handshake::answer_to;
+use super::accept_key::answer_to;
 use super::request::RequestHead;
 use super::status::Refused;
 use crate::net::Socket;

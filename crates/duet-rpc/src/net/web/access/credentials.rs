@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::request::RequestHead;
+use super::request::AccessHead;
 use crate::remote::Identity;
 
 /// The prefix of a subprotocol that carries a token.
@@ -51,7 +51,7 @@ pub(super) struct Credential<'a> {
 impl<'a> Credential<'a> {
     /// All tokens of a request. `is_own` tells that a page of this server sent it.
     pub(super) fn all(
-        head: &RequestHead<'a>,
+        head: &AccessHead<'a>,
         is_own: bool,
         allows_query: bool,
     ) -> Vec<Credential<'a>> {

@@ -29,7 +29,7 @@ use http::{Method, StatusCode};
 use self::credentials::{BEARER, Credential, Token};
 use self::host::{Authority, RequestHost};
 pub use self::origin::{OriginPattern, OriginPatternError};
-use self::request::RequestHead;
+use self::request::AccessHead;
 pub use self::token_file::{TokenFile, TokenFileError};
 use super::status::HttpRefusal;
 use crate::remote::Identity;
@@ -232,7 +232,7 @@ impl AccessPolicy {
         parts: &Parts,
         is_secure: bool,
     ) -> Result<Admitted, HttpRefusal> {
-        let head = RequestHead::from_parts(parts, is_secure)?;
+        let head = AccessHead::from_parts(parts, is_secure)?;
         let page = self.check_page(&head)?;
         let origin = self.cors_origin(parts);
         // A page cannot show a token before the browser knows that it may.
@@ -256,7 +256,7 @@ impl AccessPolicy {
     }
 
     /// Checks the server that the request names, and the page that sent it.
-    fn check_page(&self, head: &RequestHead<'_>) -> Result<Page, HttpRefusal> {
+    fn check_page(&self, head: &AccessHead<'_>) -> Result<Page, HttpRefusal> {
         for name in head.servers() {
             self.check_host(name)?;
         }
@@ -285,7 +285,7 @@ impl AccessPolicy {
     /// The identity of the token that the request shows. All that it shows have to be the same token.
     fn find_identity(
         &self,
-        head: &RequestHead<'_>,
+        head: &AccessHead<'_>,
         page: Page,
     ) -> Result<Option<Arc<Identity>>, HttpRefusal> {
         let from_file = self.token_file.as_ref().map(|file| file.tokens(Instant::now()));
@@ -304,7 +304,7 @@ impl AccessPolicy {
         Ok(token.identity.clone())
     }
 
-    fn choose_subprotocol(&self, head: &RequestHead<'_>) -> Option<HeaderValue> {
+    fn choose_subprotocol(&self, head: &AccessHead<'_>) -> Option<HeaderValue> {
         let is_spoken = |name: &&str| match self.subprotocols.is_empty() {
             true => *name == DEFAULT_SUBPROTOCOL,
             // A name like this may be a token.
@@ -317,7 +317,7 @@ impl AccessPolicy {
 
 /// Returns `true` if the origin is that of this server's own pages: the scheme of the connection, and the server
 /// that the request names.
-fn is_own(origin: &str, head: &RequestHead<'_>) -> bool {
+fn is_own(origin: &str, head: &AccessHead<'_>) -> bool {
     let scheme = if head.is_secure { "https://" } else { "http://" };
     let Some((found, server)) = origin.split_at_checked(scheme.len()) else { return false };
     found.eq_ignore_ascii_case(scheme)

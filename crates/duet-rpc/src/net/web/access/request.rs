@@ -10,7 +10,7 @@ use super::host::Authority;
 use crate::net::web::status::HttpRefusal;
 
 /// A borrowed view of a request. A header that may occur once occurs at most once.
-pub(super) struct RequestHead<'a> {
+pub(super) struct AccessHead<'a> {
     /// The server that the target names, if the target is a whole URL or the request is HTTP/2.
     pub(super) authority: Option<&'a str>,
     pub(super) host: Option<&'a str>,
@@ -34,7 +34,7 @@ const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a he
 const DIFFERENT: HttpRefusal =
     HttpRefusal::malformed("The target of the request and its Host header name different servers.");
 
-impl<'a> RequestHead<'a> {
+impl<'a> AccessHead<'a> {
     /// The view of a request that hyper has parsed. hyper leaves to the application all that is refused here.
     pub(super) fn from_parts(parts: &'a Parts, is_secure: bool) -> Result<Self, HttpRefusal> {
         let uri = &parts.uri;
@@ -54,7 +54,7 @@ impl<'a> RequestHead<'a> {
         if needs_host {
             return Err(NO_HOST);
         }
-        let head = RequestHead {
+        let head = AccessHead {
             authority,
             host,
             origin: single(headers, &ORIGIN)?,

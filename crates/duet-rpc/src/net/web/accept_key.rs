@@ -1,12 +1,12 @@
-//! Key and answer of a WebSocket handshake, for both ends.
+//! `Sec-WebSocket-Accept`: the proof of a server that it has understood the request for a WebSocket.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The constant that RFC 6455 adds to a key before it is hashed.
+/// Every WebSocket has this one.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The answer of a server to a key. It proves that the server has understood the request.
+/// The answer of a server to a key.
 pub(in crate::net) fn answer_to(key: &str) -> String {
     let mut hash = sha1_smol::Sha1::new();
     hash.update(key.as_bytes());
