@@ -131,7 +131,7 @@ async fn t2_a_token_for_a_transport_that_takes_none_is_an_error() {
         let Err(error) = connector.connect(&Profile::agent()).await else { panic!("{address}") };
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
         let text = error.to_string();
-        assert_eq!(text, format!("{address} takes no token: only ws:// and http:// addresses do"));
+        assert_eq!(text, format!("{address} takes no token: only WebSocket and HTTP addresses do"));
     }
 }
 
