@@ -51,7 +51,7 @@ impl Remote {
     }
 
     /// The authenticated identity of the remote; `None` if the server did not ask for one. Over HTTP each
-    /// request has its own identity, and the connection has none.
+    /// request with a token has its own identity, and the connection has one only by a client certificate.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
     }
