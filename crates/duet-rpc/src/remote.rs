@@ -79,7 +79,8 @@ impl Remote {
         self.addr
     }
 
-    /// The authenticated identity of the remote; `None` if the server did not ask for one.
+    /// The authenticated identity of the remote; `None` if the server did not ask for one. Over HTTP, the token of a
+    /// request comes before the certificate of its connection.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_deref()
     }
