@@ -108,7 +108,7 @@ impl HttpExchange {
             match &mut self.stage {
                 ExchangeStage::Waiting(_) | ExchangeStage::Ended => return Poll::Pending,
                 ExchangeStage::Sent(response) => match ready!(response.as_mut().poll(cx)) {
-                    Err(error) => return self.end(Err(HttpFailure::from_head(&error))),
+                    Err(error) => return self.end(Err(HttpFailure::from_head(error))),
                     Ok(mut response) => {
                         let session = response.headers_mut().remove(SESSION);
                         match HttpReply::new(response, server.limits.message_bytes) {

@@ -78,7 +78,7 @@ impl HttpReply {
             let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 None => return Poll::Ready(self.finish()),
                 Some(Err(error)) => {
-                    let failure = self.unless_refused(HttpFailure::from_body(&error));
+                    let failure = self.unless_refused(HttpFailure::from_body(error));
                     return Poll::Ready(Some(Err(failure)));
                 }
                 Some(Ok(frame)) => frame,

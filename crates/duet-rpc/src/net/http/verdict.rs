@@ -27,7 +27,7 @@ pub(super) enum HttpFailure {
     /// The server answered with this status.
     Status(StatusCode),
     /// The connection ended before the answer came.
-    Broken,
+    Broken(hyper::Error),
     /// The response is not an answer.
     Bad(&'static str),
     /// No connection can be made.
@@ -36,21 +36,21 @@ pub(super) enum HttpFailure {
 
 impl HttpFailure {
     /// The failure of a request to which no head came.
-    pub(super) fn from_head(error: &hyper::Error) -> Self {
+    pub(super) fn from_head(error: hyper::Error) -> Self {
         match error.is_parse() {
             true => HttpFailure::Bad("the server does not speak HTTP"),
-            false => HttpFailure::Broken,
+            false => HttpFailure::Broken(error),
         }
     }
 
     /// The failure of a response whose body does not end well.
-    pub(super) fn from_body(error: &hyper::Error) -> Self {
+    pub(super) fn from_body(error: hyper::Error) -> Self {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         match cause.map(io::Error::kind) {
             Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
                 HttpFailure::Bad("the body of the response is malformed")
             }
-            _ => HttpFailure::Broken,
+            _ => HttpFailure::Broken(error),
         }
     }
 
@@ -64,10 +64,10 @@ impl HttpFailure {
         let kind = match &self {
             HttpFailure::Status(status) => return Refused::new(status.as_u16()).into(),
             HttpFailure::Unreachable(error) => error.kind(),
-            HttpFailure::Broken => io::ErrorKind::ConnectionAborted,
+            HttpFailure::Broken(_) => io::ErrorKind::ConnectionAborted,
             HttpFailure::Bad(_) => io::ErrorKind::InvalidData,
         };
-        io::Error::new(kind, self.to_string())
+        io::Error::new(kind, self)
     }
 
     /// The error of a notification. The server may have taken it all the same.
@@ -82,9 +82,20 @@ impl fmt::Display for HttpFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HttpFailure::Status(status) => Refused::new(status.as_u16()).fmt(f),
-            HttpFailure::Broken => f.write_str("the connection broke before the answer came"),
+            HttpFailure::Broken(_) => f.write_str("the connection broke before the answer came"),
             HttpFailure::Bad(what) => f.write_str(what),
             HttpFailure::Unreachable(error) => write!(f, "the server cannot be reached: {error}"),
+        }
+    }
+}
+
+impl Error for HttpFailure {
+    /// The failure of the connection, which may be a failure of TLS.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            HttpFailure::Broken(error) => Some(error),
+            HttpFailure::Unreachable(error) => Some(error),
+            HttpFailure::Status(_) | HttpFailure::Bad(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Hyper makes the exchange and gives the socket back, so an open WebSocket holds nothing of it.
 
 use std::error::Error;
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -114,7 +115,7 @@ async fn exchange(
         .max_header_size(header_bytes)
         .title_case_headers(true)
         .handshake(TokioIo::new(socket));
-    let (mut sender, mut connection) = handshake.await.map_err(|error| cause_of(&error))?;
+    let (mut sender, mut connection) = handshake.await.map_err(cause_of)?;
     let mut response = pin!(sender.send_request(request));
     let mut is_over = false;
     let response = poll_fn(|cx| {
@@ -122,22 +123,41 @@ async fn exchange(
         is_over = is_over || connection.poll_without_shutdown(cx).is_ready();
         response.as_mut().poll(cx)
     });
-    let (head, _) = response.await.map_err(|error| cause_of(&error))?.into_parts();
+    let (head, _) = response.await.map_err(cause_of)?.into_parts();
     if head.status == StatusCode::SWITCHING_PROTOCOLS && !is_over {
         let ending = poll_fn(|cx| connection.poll_without_shutdown(cx));
-        ending.await.map_err(|error| cause_of(&error))?;
+        ending.await.map_err(cause_of)?;
     }
     let parts = connection.into_parts();
     Ok((head, parts.io.into_inner(), parts.read_buf))
 }
 
-fn cause_of(error: &hyper::Error) -> io::Error {
+fn cause_of(error: hyper::Error) -> io::Error {
     if error.is_parse() {
         return io::Error::new(io::ErrorKind::InvalidData, "the server does not speak HTTP");
     }
     match error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) {
-        Some(cause) => io::Error::new(cause.kind(), cause.to_string()),
+        Some(cause) => io::Error::new(cause.kind(), Interrupted(error)),
         None => io::ErrorKind::UnexpectedEof.into(),
+    }
+}
+
+/// A handshake that an I/O error has interrupted, shown as that error.
+#[derive(Debug)]
+struct Interrupted(hyper::Error);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(cause) => fmt::Display::fmt(cause, f),
+            None => fmt::Display::fmt(&self.0, f),
+        }
+    }
+}
+
+impl Error for Interrupted {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 }
 
