@@ -27,7 +27,7 @@ impl Extensions {
         // Made without the lock, because it runs code of the application.
         let made = Arc::new(T::default());
         let mut values = self.lock();
-        // Another thread may have been quicker.
+        // Another thread may have added a value meanwhile.
         if let Some(value) = find(&values) {
             return value;
         }
@@ -37,7 +37,7 @@ impl Extensions {
         made
     }
 
-    /// Drops all values. They may hold handles of this very connection.
+    /// Drops all values. They may hold handles of this connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
         let _ = panic_guard::catch(move || drop(values));

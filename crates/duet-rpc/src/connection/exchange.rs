@@ -19,7 +19,7 @@ pub(super) struct CurrentExchange {
 }
 
 impl CurrentExchange {
-    /// The identity that the sender has proved.
+    /// The authenticated identity of the sender.
     pub(super) fn sender(&self) -> Option<&Identity> {
         self.sender.as_deref()
     }
@@ -31,7 +31,7 @@ impl CurrentExchange {
 }
 
 impl Connection {
-    /// Begins the next exchange, with the identity of its sender. The one before it is answered.
+    /// Begins the next exchange, with the identity of its sender. The previous exchange has been answered.
     #[inline]
     pub(super) fn begin_exchange(&mut self, sender: Option<Arc<Identity>>) {
         if self.kind == TransportKind::Exchange {
@@ -41,8 +41,8 @@ impl Connection {
         }
     }
 
-    /// Drops the values that handlers kept for a message, and its identity. Tasks that outlive it find
-    /// nothing of the next.
+    /// Drops the values that handlers kept for a message, and its identity. Tasks that outlive the message do
+    /// not see the values of the next one.
     pub(super) fn end_exchange(&mut self) {
         let ended = std::mem::take(&mut self.dispatch.exchange);
         if let Some(exchange) = ended.state.into_inner() {
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// Tells the transport of an exchange that no answer will follow.
+    /// Reports to the transport of an exchange that no answer will follow.
     #[inline]
     pub(super) fn settle_exchange(&mut self) {
         if self.kind == TransportKind::Exchange

@@ -86,7 +86,7 @@ async fn p9_a_waiter_that_gives_up_lets_the_next_through() {
         }
         drop(first);
         for (number, waiting) in waiting.into_iter().enumerate() {
-            let ended = timeout(SOON, waiting).await.expect("nobody is forgotten");
+            let ended = timeout(SOON, waiting).await.expect("every waiter gets its turn");
             assert_eq!(ended.is_err(), number % 3 == 0);
         }
     }
@@ -110,7 +110,7 @@ async fn p9_handler_waits_a_limited_time_for_one_that_computes() {
 async fn p9_handler_that_awaits_does_not_delay_the_next_one() {
     let (budget, size) = (Budget::of_connection(100), unknown());
     for _ in 0..10 {
-        // It never answers.
+        // This handler never answers.
         drop(timeout(SOON, budget.reserve(&size)).await.expect("there is room"));
     }
 }

@@ -1,6 +1,6 @@
 //! Send queue: calls and notifications that wait for room to be sent.
 //!
-//! The connection owns the waiting messages, and sends them in the order in which they came. If each sender
+//! The connection owns the waiting messages, and sends them in the order of their arrival. If each sender
 //! waited for room in its own future, a future that is never polled again could take the wake-up that another
 //! sender needs.
 //!
@@ -52,7 +52,7 @@ pub(super) enum Sender {
 
 /// The outcome of a wait for room.
 pub(crate) enum Sent {
-    /// The message is on its way, behind all that was sent before.
+    /// The message is in the outbox, after all earlier messages.
     Done,
     /// There was no room in time.
     TimedOut,
@@ -125,7 +125,7 @@ pub(crate) struct WaitForRoom {
 }
 
 impl WaitForRoom {
-    /// Waits until the notification is on its way, or gives up at its deadline.
+    /// Waits until the notification is in the outbox, or gives up at its deadline.
     pub(crate) async fn wait(mut self) -> Result<(), Error> {
         match (&mut self.sent).await {
             Ok(Sent::Done) => Ok(()),
@@ -141,7 +141,7 @@ impl Drop for WaitForRoom {
     }
 }
 
-/// The error of a message that waited for room until its time was over.
+/// The error of a message that waited for room until its deadline.
 pub(super) fn no_room_in_time() -> Error {
     Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
 }

@@ -179,7 +179,7 @@ fn l5_tasks_that_wake_each_other_after_the_end_are_dropped_one_by_one() {
         let (turn, begun) = (Arc::clone(&turn), begun.clone());
         let work = async move {
             begun.send(()).expect("the test listens");
-            // When one is dropped, the next gets the permit and is woken.
+            // The drop of a task gives the permit to the next task and wakes it.
             let _turn = turn.acquire().await;
             pending::<()>().await;
         };

@@ -12,7 +12,7 @@ fn p9_a_thread_that_blocks_does_not_compute() {
         tell.send(Beginning::here(Instant::now())).expect("somebody listens");
         let _ = released.recv();
     });
-    let there = told.recv().expect("it has begun");
+    let there = told.recv().expect("the thread begins");
     // The thread blocks soon.
     while there.computes() {
         std::thread::yield_now();

@@ -59,8 +59,8 @@ pub trait Transport: Send + 'static {
     ) -> Poll<io::Result<Received>>;
 
     /// Sends the contents of the outbox; ready when all of it has left. It is also called with an empty
-    /// outbox: after something was received, which the transport may have to answer itself, and when the
-    /// outbox has a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
+    /// outbox: after data was received that the transport may have to answer itself, and when the outbox has
+    /// a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
     /// [`next_abandoned`](Outbox::next_abandoned)).
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
 
@@ -90,18 +90,18 @@ pub enum TransportKind {
     /// Receives whole messages. Sends WebSocket frames, already encoded for this role in
     /// [`Outbox::bytes`].
     WebSocket(duet_rpc_proto::ws::Role),
-    /// One request and then its answer, as on an HTTP server. Nothing else can go to
-    /// the remote: calls, notifications and events fail. The transport hands in a message only after the
-    /// one before it is answered, or [settled](Outbox::take_settled) without an answer. Each message may
-    /// come from somebody else, so [`Peer::extension`](crate::Peer::extension) keeps values for one message,
-    /// and [`Inbox::note_sender`] tells the identity of its sender.
+    /// One request and then its answer, as on an HTTP server. Nothing else can go to the remote: calls,
+    /// notifications and events fail. The transport delivers a message only after the previous one is
+    /// answered, or [settled](Outbox::take_settled) without an answer. Each message may come from another
+    /// sender, so [`Peer::extension`](crate::Peer::extension) keeps values for one message, and the transport
+    /// reports the sender's identity with [`Inbox::note_sender`].
     Exchange,
 }
 
 /// The outcome of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Something came. More may have come already.
+    /// Data arrived. More may be available already.
     Data,
     /// There is no more data for now. Also returned if nothing came, but `poll_send` must run.
     Drained,
@@ -181,9 +181,9 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
 /// Registers a descriptor with the runtime.
 ///
-/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced
-/// while it is registered. The callers of this own their descriptors and never change them, so the older
-/// function is as good, and needs no `unsafe` here.
+/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced while
+/// it is registered. The callers own their descriptors and never change them, so the older function is safe
+/// here, and needs no `unsafe`.
 #[cfg(unix)]
 #[allow(deprecated)]
 pub(crate) fn register<T: std::os::fd::AsRawFd>(
@@ -193,8 +193,8 @@ pub(crate) fn register<T: std::os::fd::AsRawFd>(
     tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
 }
 
-/// Wakes this task after all others have run and the runtime has looked for events. Waking it directly
-/// would not do: a runtime runs tasks that are awake for a while before it looks for events.
+/// Wakes this task after all other tasks have run and the runtime has polled for events. Waking it directly
+/// would not work, because a runtime runs many woken tasks before it polls for events.
 pub(crate) fn let_others_run(cx: &mut Context<'_>) {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }
