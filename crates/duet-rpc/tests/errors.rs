@@ -1,4 +1,4 @@
-//! Errors in the process: E1, E2 and E3.
+//! Errors inside the process: rules E1, E2 and E3.
 
 mod links;
 

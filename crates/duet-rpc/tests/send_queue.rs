@@ -34,7 +34,7 @@ impl Remote {
 
     async fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
-        self.0.get_mut().get_mut().write_all(line.as_bytes()).await.expect("it is read");
+        self.0.get_mut().get_mut().write_all(line.as_bytes()).await.expect("the remote reads");
     }
 }
 
@@ -100,7 +100,7 @@ async fn p2_p5_was_sent_is_false_only_for_messages_that_never_left() {
 /// The methods that the remote reads after a last notification, up to the end of the connection.
 async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
     let reader = tokio::spawn(remote.all());
-    peer.notify("last", ()).await.expect("it is sent");
+    peer.notify("last", ()).await.expect("the notification is sent");
     peer.close().await;
     reader.await.expect("no panic")
 }
@@ -122,7 +122,7 @@ async fn p9_waiting_call_that_is_not_polled_does_not_block_other_senders() {
     let read = reader.await.expect("no panic");
     assert_eq!(read[..3], ["fill", "parked", "also_parked"]);
     assert_eq!(read[3..], ["other"; 5]);
-    notification.await.expect("it was sent");
+    notification.await.expect("the notification is sent");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,7 +173,7 @@ async fn p9_waiting_messages_are_sent_in_call_order() {
     let reader = tokio::spawn(remote.all());
     // Awaited in reverse order, but sent in order.
     for notification in sent.into_iter().rev() {
-        notification.await.expect("it is sent");
+        notification.await.expect("the notification is sent");
     }
     peer.close().await;
     assert_eq!(reader.await.expect("no panic"), ["fill", "first", "second", "third", "fourth"]);
@@ -247,7 +247,7 @@ async fn p5_a_close_sends_the_notifications_that_wait_and_ends_the_calls() {
     let reader = tokio::spawn(remote.all());
     closing.await;
     assert_eq!(call.await.expect_err("it is closing").kind(), ErrorKind::Disconnected);
-    notification.await.expect("it was sent");
+    notification.await.expect("the notification is sent");
     assert_eq!(reader.await.expect("no panic"), ["fill", "waits"]);
 }
 

@@ -97,7 +97,7 @@ fn router() -> Router {
         })
 }
 
-/// The number behind this prefix in a text.
+/// The number after this prefix in a text.
 fn number(text: &str, before: &str) -> u64 {
     let (_, behind) = text.split_once(before).expect("it is there");
     behind
@@ -154,7 +154,7 @@ async fn m10_notification_whose_handler_waits_and_fails_is_logged_as_a_failed_ha
         Err::<(), _>(Failure::new(7, "Overdrawn"))
     });
     let (client, _server) = links::client_of(router);
-    client.notify("later", ()).await.expect("it is sent");
+    client.notify("later", ()).await.expect("the notification is sent");
     client.call::<()>("later", ()).await.expect_err("it fails");
     let failed = notes.containing("handler failed");
     assert_eq!(failed.len(), 2, "{failed:?}");

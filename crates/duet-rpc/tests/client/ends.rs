@@ -92,7 +92,7 @@ async fn p5_dropping_the_last_handle_closes_the_client() {
         until(|| world.attempts() > attempts).await;
         let mut watch = client.watch();
         drop(client);
-        watch.wait_for(ClientState::is_disconnected).await.expect("it says so");
+        watch.wait_for(ClientState::is_disconnected).await.expect("the state changes");
     }
     until(|| links::alive_tasks() == before).await;
 }

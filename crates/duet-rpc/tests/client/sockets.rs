@@ -46,9 +46,13 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
         let (address, mut hub) = serve(&url.parse().expect("it is one"), begun);
         let connector = Connector::new(&address).expect("an address");
         let client = Client::builder(connector).backoff(QUICK);
-        let client = client.connect().await.expect("it listens");
+        let client = client.connect().await.expect("the client connects");
         for _ in 0..3 {
-            assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it answers"), 3, "{url}");
+            assert_eq!(
+                client.call::<i64>("add", (1, 2)).await.expect("the call is answered"),
+                3,
+                "{url}"
+            );
             let pending = tokio::spawn(client.call::<()>("wait", ()).no_timeout());
             begun.notified().await;
             hub.stop().await;

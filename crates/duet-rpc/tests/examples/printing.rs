@@ -9,7 +9,7 @@ use crate::process::example;
 /// The command in an example's first comment, and the output that it promises.
 pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(format!("{name}.rs"));
-    let source = std::fs::read_to_string(source).expect("it is there");
+    let source = std::fs::read_to_string(source).expect("the file exists");
     let comment = source.lines().map_while(|line| line.strip_prefix("//!"));
     let mut block = comment
         .map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned())
@@ -19,7 +19,7 @@ pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn examples_print_what_they_say() {
+fn examples_print_the_output_in_their_comments() {
     for name in ["hello", "both_ways", "cancel", "custom_transport"] {
         let (command, promised) = promise(name);
         // The text between the quotes of an `echo` is its input.
@@ -33,7 +33,7 @@ fn examples_print_what_they_say() {
         let mut stdin = process.stdin.take().expect("a pipe");
         // An example that reads nothing may have ended already.
         if let Some(input) = input {
-            writeln!(stdin, "{input}").expect("it reads");
+            writeln!(stdin, "{input}").expect("the process reads stdin");
         }
         drop(stdin);
         let output = process.wait_with_output().expect("our child");

@@ -1,4 +1,4 @@
-//! `serve` inside a runtime of the application: it works, or its error says what to write (L7).
+//! `serve` inside a runtime of the application: it works, or its error explains the fix (L7).
 
 use std::process::{Command, ExitCode, Stdio};
 

@@ -58,7 +58,8 @@ enum SaveError {
     NoEditor,
 }
 
-/// An argument that the application makes from the context, and never reads from params, although serde could.
+/// An argument that the application makes from the context. It is never read from the params, although serde
+/// could read it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Caller(String);
 
@@ -207,10 +208,10 @@ async fn p7_a_notification_is_not_answered_and_keeps_its_order() {
     let (server, peer) = connect(Shared(Arc::clone(&disk)).into_router(), Router::new());
     let backend = BackendClient::new(&peer);
     for path in ["a", "b", "c"] {
-        backend.touch(path.to_owned()).await.expect("it is sent");
+        backend.touch(path.to_owned()).await.expect("the notification is sent");
     }
     // The profile's barrier order runs this call after the notifications.
-    backend.saved().await.expect("it is answered");
+    backend.saved().await.expect("the call is answered");
     assert_eq!(*disk.touched.lock().expect("nobody panics"), ["a", "b", "c"]);
     assert_eq!(peer.stats().unmatched_answers, 0);
     assert_eq!(server.stats().messages, 4);
@@ -268,8 +269,8 @@ async fn p6_a_typed_client_works_on_a_client_that_reconnects() {
         Client::builder(connector).profile(Profile::agent()).router(Router::new()).connect().await;
     let client = client.expect("it connects");
     let backend = BackendClient::new(&client);
-    assert_eq!(backend.saved().await.expect("it is answered"), 0);
-    backend.touch("a".to_owned()).await.expect("it is sent");
+    assert_eq!(backend.saved().await.expect("the call is answered"), 0);
+    backend.touch("a".to_owned()).await.expect("the notification is sent");
     client.close().await;
     let error = backend.saved().await.expect_err("it is closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);

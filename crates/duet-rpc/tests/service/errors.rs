@@ -133,7 +133,7 @@ enum Shared {
 }
 
 #[tokio::test]
-async fn e4_of_two_variants_with_one_code_the_one_whose_data_fits_is_read() {
+async fn e4_variant_with_matching_data_is_read_if_two_share_a_code() {
     let router = Router::new().method("fail", async |(data,): (Value,)| -> Result<(), Failure> {
         let failure = Failure::new(9, "Same code");
         Err(if data.is_null() { failure } else { failure.with_data(data) })

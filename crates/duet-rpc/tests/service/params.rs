@@ -160,7 +160,7 @@ async fn p7_a_typed_client_sends_names_leaves_out_none_and_obeys_positional() {
         (shapes.places(None, 2, Some(3), None), json!([null, 2, 3])),
         (shapes.defaults(1, 2), json!([1, 2])),
     ] {
-        assert_eq!(call.await.expect("it is answered"), expect);
+        assert_eq!(call.await.expect("the call is answered"), expect);
     }
 }
 

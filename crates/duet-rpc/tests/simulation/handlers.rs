@@ -14,7 +14,7 @@ use crate::journal::{Event, Journal};
 use crate::plan::{Plan, STEP};
 use crate::world::{FEW_EVENTS, Side};
 
-/// A handler from its beginning to its end, whatever ends it.
+/// Records the start of a handler, and on drop its end, whatever ends it.
 struct Alive {
     journal: Journal,
     side: usize,
@@ -63,7 +63,7 @@ pub(crate) fn router(
         })
 }
 
-/// Checks that everything under way stays within the limits (P9).
+/// Checks that pending messages and handlers stay within the limits (P9).
 fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
     let (stats, limits) = (peer.stats(), &profile.limits);
     let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
@@ -123,7 +123,7 @@ async fn follow(
             for _ in 0..times {
                 sleep(every).await;
                 let (method, token) = progress_words(dialect);
-                // A caller that gets no progress gives up earlier.
+                // Without progress, the caller would give up earlier.
                 let _ = cx.peer().notify(method, json!({ token: number })).await;
             }
             sleep(rest).await;

@@ -14,7 +14,7 @@ pub(crate) struct Remote(pub(crate) BufReader<DuplexStream>);
 impl Remote {
     pub(crate) async fn send(&mut self, text: &str) {
         let line = format!("{text}\n");
-        self.0.get_mut().write_all(line.as_bytes()).await.expect("it is open");
+        self.0.get_mut().write_all(line.as_bytes()).await.expect("the remote reads");
     }
 
     pub(crate) async fn next(&mut self) -> Value {
