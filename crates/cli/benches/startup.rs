@@ -1,8 +1,8 @@
 //! Time from the start of the daemon to its first answer, and its idle memory (S5). A loop that parses
-//! nothing alternates with it, because machines are noisy.
+//! nothing takes turns with it, as a reference for the speed of the machine.
 //!
-//! The command is built like `packaging/build` does. The one that cargo builds beside a benchmark has another
-//! profile, and the features that tests need.
+//! The command is built as `packaging/build` builds it. The command that cargo builds for a benchmark has
+//! another profile, and the features that tests need.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench startup
@@ -94,9 +94,9 @@ impl Contender {
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let begun = Instant::now();
-        let mut child = command.spawn().expect("it is built");
+        let mut child = command.spawn().expect("the program starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        stdin.write_all(self.message).expect("it reads");
+        stdin.write_all(self.message).expect("the remote reads");
         let mut answer = [0; 4096];
         let count = child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("it answers");
         self.times.push(begun.elapsed());

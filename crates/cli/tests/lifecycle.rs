@@ -162,10 +162,11 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
     let mut stdin = process.stdin.take().expect("a pipe");
     for id in 0..5 {
         let text = request(id, "test.big", r#"{"bytes": 1000000}"#);
-        writeln!(stdin, "{text}").expect("it reads");
+        writeln!(stdin, "{text}").expect("the process reads stdin");
     }
     drop(stdin);
-    // Slower than two seconds in all, but never idle that long. The time is the test here.
+    // The reader takes longer than two seconds in total, but is never idle that long. This test needs real
+    // time.
     let mut stdout = process.stdout.take().expect("a pipe");
     let (mut count, mut chunk) = (0, vec![0; 100_000]);
     loop {
@@ -229,7 +230,7 @@ fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
     let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
     let mut stdin = testbed.stdin.take().expect("a pipe");
-    // The daemon stops reading when too much waits, and then this write stops.
+    // The daemon stops reading when too many answers wait, and then this write blocks.
     let writer = thread::spawn(move || {
         rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be non-blocking");
         let line = |id| request(id, "test.big", r#"{"bytes":100000}"#) + "\n";
@@ -249,7 +250,7 @@ fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
         }
         written
     });
-    let written = writer.join().expect("it only writes");
+    let written = writer.join().expect("the writer thread does not panic");
     assert!(written < 10_000_000, "{written} bytes were read although the answers are unread");
     let end = testbed.wait(Instant::now());
     assert_eq!(end.status.code(), Some(0));
@@ -276,10 +277,10 @@ fn t4_files_as_stdin_and_stdout_work() {
     let output = folder.path("out");
     let mut command = command("agent");
     command.env_remove("TESTBED_TELLS").stderr(Stdio::null());
-    command.stdin(File::open(&input).expect("it is there"));
-    command.stdout(File::create(&output).expect("it can be made"));
+    command.stdin(File::open(&input).expect("the file exists"));
+    command.stdout(File::create(&output).expect("the file can be made"));
     assert_eq!(command.status().expect("the example is built").code(), Some(0));
-    let text = std::fs::read_to_string(&output).expect("it is there");
+    let text = std::fs::read_to_string(&output).expect("the file exists");
     assert_eq!(text.lines().count(), 10_000);
 }
 
@@ -298,6 +299,6 @@ fn t4_one_socket_for_both_directions_works_as_with_node() {
     let mut answer = String::new();
     BufReader::new(&mut reader).read_line(&mut answer).expect("it answers");
     assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1]}\n");
-    writer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    writer.shutdown(std::net::Shutdown::Write).expect("the connection is open");
     assert_eq!(process.wait().expect("our child").code(), Some(0));
 }

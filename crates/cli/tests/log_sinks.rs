@@ -48,7 +48,7 @@ fn g1_a_file_is_appended_to() {
     for lives in 1..=3 {
         let life = live(logging_to(&path, &[]), Framing::Lsp, b"");
         assert_eq!(life.stderr, b"");
-        let log = std::fs::read_to_string(&path).expect("it is there");
+        let log = std::fs::read_to_string(&path).expect("the file exists");
         let (before, log) = log.split_once('\n').expect("it has lines");
         assert_eq!(before, "what was there before");
         assert_eq!(parse(log.as_bytes(), "text").len(), 2 * lives);
@@ -83,7 +83,7 @@ fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
             let records = life.records(format);
             let start = records.iter().find(|record| record.field("pid").is_some());
             assert_eq!(start.and_then(|start| start.field("sink")), Some("stderr"));
-            let last = records.last().expect("there are some");
+            let last = records.last().expect("there are records");
             assert_eq!(last.message, "stdin closed, shutting down gracefully");
         }
     }
@@ -117,7 +117,7 @@ fn g1_a_log_file_at_its_size_limit_does_not_stop_the_daemon() {
         let life = live_answered(limited, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records("text").len(), 1);
         check_one_warning(&life, "text", &path);
-        let log = std::fs::read(&path).expect("it is there");
+        let log = std::fs::read(&path).expect("the file exists");
         let whole = log.iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
         assert!(parse(&log[..whole], "text").len() > 10);
     }
@@ -189,7 +189,7 @@ fn l8_dropped_records_are_counted() {
         });
         let end = daemon.end(Trigger::Eof);
         assert_eq!(end.status.code(), Some(0));
-        let records = parse(&reader.join().expect("it only reads"), format);
+        let records = parse(&reader.join().expect("the reader thread does not panic"), format);
         let warnings: Vec<_> = records.iter().filter(|record| record.severity == "warn").collect();
         let counts = warnings.iter().map(|warning| {
             let number = warning.message.split(' ').find_map(|word| word.parse::<u64>().ok());

@@ -46,7 +46,7 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let tries: Vec<_> = tries.collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most scripts wait most of the time.
+        // Scripts wait most of the time, so many can run at once.
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))
@@ -134,15 +134,15 @@ impl Script {
         }
         command.env("PATIENCE", patience).env("SABOTAGE", stage.mischief);
         if !stage.mischief.is_empty() {
-            // Unchanged steps need to run only once.
+            // The run with the real server has done the build steps already.
             command.env("BUILT", "1");
         }
         command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
-        command.stdin(Stdio::null()).output().expect("it is here")
+        command.stdin(Stdio::null()).output().expect("the program starts")
     }
 }
 
-/// Seconds that a script waits. With a sabotaged server it waits in vain, so the time is short.
+/// Seconds that a script waits. With a sabotaged server the wait is useless, so the time is short.
 pub(crate) fn patience_with(mischief: &str) -> &'static str {
     if mischief == "nothing" { "60" } else { "5" }
 }

@@ -76,7 +76,7 @@ fn c3_descriptions_have_the_right_shape() {
         for entry in entries(&listed["result"]) {
             assert_eq!(members(entry), BTreeSet::from(["name", "description"]));
             let description = entry["description"].as_str().expect("a text");
-            assert!(description.len() > 10, "{entry:?} says nothing to people");
+            assert!(description.len() > 10, "{entry:?} has no description");
         }
         for entry in entries(&described["result"]) {
             assert_eq!(members(entry), BTreeSet::from(["name", "params", "returns"]));

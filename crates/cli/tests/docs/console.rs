@@ -185,10 +185,10 @@ fn run(script: &str, programs: &Path) -> String {
         let _ = has_ended.recv_timeout(HANG);
         let _ = kill_process_group(group, Signal::KILL);
     });
-    process.wait().expect("it is our child");
+    process.wait().expect("the process can be waited for");
     ended.send(()).expect("the guard waits for it");
-    guard.join().expect("it only waits");
-    reader.join().expect("it only reads")
+    guard.join().expect("the guard thread does not panic");
+    reader.join().expect("the reader thread does not panic")
 }
 
 /// Returns true if the output matches the expected lines.

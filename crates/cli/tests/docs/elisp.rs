@@ -24,7 +24,7 @@ fn lisp_in_the_pages_runs_in_emacs() {
         let mut source = ";;; -*- lexical-binding: t -*-\n".to_owned();
         blocks.iter().for_each(|block| writeln!(source, "{}", block.text).expect("a string"));
         let file = folder.path("page.el");
-        std::fs::write(&file, source).expect("it can be written");
+        std::fs::write(&file, source).expect("the file can be written");
         let mut command = Command::new("emacs");
         command.args(["-Q", "--batch", "--directory"]).arg(root().join("clients/emacs"));
         command.arg("--load").arg(&file);

@@ -1,8 +1,8 @@
 //! Compiles or runs every code block in the pages. A block that is not checked is not allowed:
 //!
-//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment
-//!   `<!-- file: PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are
-//!   programs on other libraries, and always files of `bench/peers`, whose `setup` builds them.
+//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment `<!-- file:
+//!   PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are programs that use
+//!   other libraries. They are always files of `bench/peers`, whose `setup` builds them.
 //! - `console` is run here: lines that begin with `$ ` are commands, followed by their output. `…` stands
 //!   for anything in a line, and alone on a line for any lines. A block below a comment
 //!   `<!-- run by: PATH -->` takes long or installs something, so it is not run here; that script, which CI
@@ -49,7 +49,7 @@ fn every_block_has_a_language_that_is_checked() {
         strange.append(&mut page.unseen);
         for block in &page.blocks {
             let is_checked = match block.language() {
-                // Any other attribute might keep it from being compiled.
+                // Another attribute might turn off the compilation of the block.
                 "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
                 "js" => block.info == "js" && is_on_another_library(block),
@@ -164,7 +164,7 @@ fn commands_in_systemd_units_start() {
 fn the_comparison_has_the_line_counts_of_scripts_lines() {
     let output = run(Command::new(root().join("scripts/lines")), b"");
     let output = String::from_utf8(output.stdout).expect("it prints text");
-    let page = fs::read_to_string(root().join("docs/migrating.md")).expect("it is there");
+    let page = fs::read_to_string(root().join("docs/migrating.md")).expect("the file exists");
     assert_eq!(output.lines().count(), 3, "{output}");
     for line in output.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -201,7 +201,7 @@ fn no_example_annotates_the_type_of_ok() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The promise to newcomers: a typed method, served and tested.
+/// The page promises newcomers a short first server with a typed method and a test.
 #[test]
 fn the_first_server_has_at_most_20_lines() {
     let pages = pages();
@@ -209,7 +209,7 @@ fn the_first_server_has_at_most_20_lines() {
     let first = page.blocks.iter().find(|block| block.language() == "rust").expect("it has code");
     let path = first.comment("file").expect("it is a file, so that its test is run");
     let manifest =
-        fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("it is there");
+        fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("the file exists");
     let name = path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).expect("a file");
     assert!(
         manifest.contains(&format!("[[example]]\nname = \"{name}\"\ntest = true\n")),

@@ -112,11 +112,11 @@ impl Server {
     }
 
     pub(crate) fn daemon(&self) -> &Daemon {
-        self.daemon.as_ref().expect("it has not been ended yet")
+        self.daemon.as_ref().expect("the daemon runs")
     }
 
     pub(crate) fn daemon_mut(&mut self) -> &mut Daemon {
-        self.daemon.as_mut().expect("it has not been ended yet")
+        self.daemon.as_mut().expect("the daemon runs")
     }
 
     /// Its address with this scheme.
@@ -138,7 +138,7 @@ impl Server {
 
     /// Sends it a signal, and waits for the end.
     pub(crate) fn end(mut self, signal: Signal) -> End {
-        let daemon = self.daemon.take().expect("it has not been ended yet");
+        let daemon = self.daemon.take().expect("the daemon runs");
         let begun = Instant::now();
         daemon.kill(signal);
         daemon.wait(begun)

@@ -1,4 +1,4 @@
-//! Strict log parsers, which accept only what the contract allows (G3).
+//! Strict log parsers, which accept only lines that the contract allows (G3).
 
 use std::process::{Command, Stdio};
 
@@ -260,7 +260,7 @@ pub(crate) fn live_with(
     let mut daemon = Daemon::with_pipes(command, framing);
     between(&mut daemon);
     let end = daemon.end(Trigger::Eof);
-    let stderr = std::fs::read(&path).expect("it is there");
+    let stderr = std::fs::read(&path).expect("the file exists");
     let shown = String::from_utf8_lossy(&stderr);
     assert_eq!(end.status.code(), Some(0), "{shown}");
     Life { end, stderr }

@@ -9,7 +9,10 @@ pub(crate) const DUET_RPC: &str = env!("CARGO_BIN_EXE_duet-rpc");
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository exists")
 }
 
 /// Folder with cargo's build output, such as `target/debug`.
@@ -33,7 +36,7 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
 }
 
 /// Builds the first server of docs/serving.md. `cargo test` builds only its tests, and an existing program
-/// may be outdated. As part of the workspace, the build reuses what exists.
+/// may be outdated. As part of the workspace, the build reuses existing files.
 pub(crate) fn first_server() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {

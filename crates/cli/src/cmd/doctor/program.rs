@@ -132,7 +132,7 @@ impl Program {
 
     /// Receives bytes. Returns false at the end of stdout.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        // A program that does not read its stdin shows itself by not answering.
+        // An error here is ignored: a program that does not read its stdin does not answer either.
         let _ = self.child.poll_send(cx, &mut self.outbox);
         // A new inbox each time, never asked for messages, holds the bytes unchanged.
         let mut inbox = Inbox::new(TransportKind::Bytes, &Profile::agent());

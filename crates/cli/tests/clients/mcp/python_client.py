@@ -204,7 +204,7 @@ class Visit:
             pass
         else:
             raise AssertionError("a call that was cancelled has a result")
-        # It stops at its next yield. Otherwise the time limit ends this.
+        # The tool stops at its next yield. If it does not, the time limit ends this loop.
         running = {"running": 1}
         while running != {"running": 0}:
             running = (await self.client.call_tool("status", {})).structured_content
