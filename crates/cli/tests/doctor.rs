@@ -172,13 +172,13 @@ fn banner_on_stdout_fails_the_stdout_check() {
 
 #[test]
 fn script_that_prints_at_the_end_and_hides_the_exit_code_fails() {
-    let text = "DAEMON \"$@\"\necho 'a word behind'\necho 'a reason' >&2\nexit 7";
+    let text = "DAEMON \"$@\"\necho 'a word after'\necho 'a reason' >&2\nexit 7";
     let report = failure_of_script(text);
-    report.has_failed("version", "-", "no version", "saw exit status: 7, 0.1.0\\na word behind");
+    report.has_failed("version", "-", "no version", "saw exit status: 7, 0.1.0\\na word after");
     for profile in PROFILES {
         report.is("ok", "first answer", profile);
         report.is("ok", "echo", profile);
-        report.has_failed("stdout", profile, "of stdout", "saw a word behind");
+        report.has_failed("stdout", profile, "of stdout", "saw a word after");
         let detail = "sent the end of stdin; expected exit status: 0 within 2s; \
                       saw exit status: 7; stderr a reason; next: have the script";
         report.has_failed("exit", profile, "another exit code", detail);
@@ -255,14 +255,14 @@ impl Watched {
         let text = format!("exec 9>'{}'\necho begun >&9\n{text}", pipe.display());
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
         let pipe = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe);
-        let pipe = pipe.expect("it was just made");
+        let pipe = pipe.expect("the pipe was just made");
         Watched { program: script(&folder, &text), pipe, _folder: folder }
     }
 
     fn wait_for(&self, event: PollFlags) {
         let mut fds = [PollFd::new(&self.pipe, event)];
         poll(&mut fds, Some(&HANG)).expect("it can be polled");
-        assert!(fds[0].revents().contains(event), "{event:?} has not come");
+        assert!(fds[0].revents().contains(event), "{event:?} has not arrived");
     }
 }
 

@@ -238,7 +238,7 @@ fn faults(framing: Framing) -> Vec<u8> {
     }
 }
 
-/// Sends all of it, and answers the calls of the test bed.
+/// Sends all messages and bad bytes, and answers the calls of the test bed.
 fn plant(daemon: &mut Daemon, profile: &str) {
     let framing = framing_of(profile);
     if profile != "editor" {

@@ -44,13 +44,13 @@ fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
 #[test]
 fn g1_a_file_is_appended_to() {
     let folder = Folder::new();
-    let path = PathBuf::from(folder.write("log", "what was there before\n"));
+    let path = PathBuf::from(folder.write("log", "an earlier line\n"));
     for lives in 1..=3 {
         let life = live(logging_to(&path, &[]), Framing::Lsp, b"");
         assert_eq!(life.stderr, b"");
         let log = std::fs::read_to_string(&path).expect("the file exists");
         let (before, log) = log.split_once('\n').expect("it has lines");
-        assert_eq!(before, "what was there before");
+        assert_eq!(before, "an earlier line");
         assert_eq!(parse(log.as_bytes(), "text").len(), 2 * lives);
     }
 }

@@ -32,8 +32,8 @@ fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
     });
 }
 
-/// These handlers are not marked as blocking, and block where it is hard to see: after another answer, or
-/// after they have waited. Once a method has blocked, its later calls delay no other request.
+/// These handlers are not marked as blocking, and block late: after another answer, or after they have
+/// waited. Once a method has blocked, its later calls delay no other request.
 #[test]
 fn l5_an_unmarked_blocking_handler_is_detected() {
     let long = r#"{"ms": 25000}"#;

@@ -48,7 +48,7 @@ fn e2_a_future_that_panics_is_ready_with_an_error() {
         panic!("it is ready with an error");
     };
     assert_eq!(error.kind(), ErrorKind::Panic);
-    assert!(panics.as_mut().poll(&mut cx).is_pending(), "and then never again");
+    assert!(panics.as_mut().poll(&mut cx).is_pending(), "the future stays pending");
     let mut works = pin!(panic_guard::catch_future(ready(7)));
     assert!(matches!(works.as_mut().poll(&mut cx), Poll::Ready(Ok(7))));
 }

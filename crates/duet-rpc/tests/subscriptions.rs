@@ -85,7 +85,7 @@ async fn p9_past_its_bound_a_subscription_drops_the_oldest_and_counts_them() {
     for number in 0..10 {
         server.notify("tick", (number, "x".repeat(90))).await.expect("the notification is sent");
     }
-    server.call::<()>("ping", ()).await.expect("all of it has come");
+    server.call::<()>("ping", ()).await.expect("all notifications have arrived");
     assert_eq!((few.dropped(), small.dropped()), (7, 5));
     assert_eq!(few.next().await.expect("a notification arrives").expect("the params fit").0, 7);
     assert_eq!(small.next().await.expect("a notification arrives").expect("the params fit").0, 5);
@@ -114,7 +114,7 @@ async fn p7_requests_and_dropped_subscriptions_leave_the_router_as_it_was() {
     assert_eq!(error.remote().map(|remote| remote.code), Some(-32601));
     drop(client.subscribe::<()>("tick"));
     server.notify("tick", ()).await.expect("the notification is sent");
-    ticks.next().await.expect("the other one stays").expect("it fits");
+    ticks.next().await.expect("the other subscription continues").expect("it fits");
     drop(ticks);
     server.notify("tick", ()).await.expect("the notification is sent");
     assert!(server.call::<()>("tick", ()).await.is_err());

@@ -152,7 +152,7 @@ fn t1_call_stops_and_names_leftover_processes_of_the_server() {
         let status = std::fs::read_to_string(status).unwrap_or_default();
         assert!(status.is_empty() || status.contains("zombie"), "{then}: {status}");
     }
-    // A process that exits when stdin closes gets no signal, even behind a wrapper.
+    // A process that exits when stdin closes gets no signal, even if a wrapper started it.
     let script = format!("sh -c '{}; cat >/dev/null; :' ; :", answers("{}").replace('\'', "\""));
     let ended = call_script(&["--timeout", "0.3"], &script);
     assert!(!ended.err.contains("stopped processes"), "{ended:?}");

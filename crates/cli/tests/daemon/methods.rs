@@ -20,7 +20,7 @@ fn plain_methods(profile: &str) -> Vec<&'static str> {
     six.into_iter().chain(more.into_iter().filter(|_| profile != "editor")).collect()
 }
 
-/// The result of a method, if the contract fixes all of it.
+/// The result of a method, if the contract defines the whole result.
 fn known_result(method: &str) -> Option<Value> {
     let server = json!({"name": "duet-rpc", "version": "0.1.0"});
     match method {

@@ -38,7 +38,7 @@ const REFUSAL: usize = 128;
 
 // ---- decisions of the connection's task
 
-/// Back-pressure of one connection, as its own task knows it.
+/// Back-pressure of one connection, known only to its task.
 pub(super) struct Window {
     /// Bytes of refusals since the outbox last had room. Only refusals count, because reading alone causes
     /// them. If results counted too, two peers that send each other many results would both stop reading for
@@ -88,7 +88,8 @@ impl Window {
         }
     }
 
-    /// The mailbox counted the bytes of the commands that were taken from it.
+    /// Forces the next publication. The mailbox counted the bytes of the commands that were taken from it, so
+    /// its figures are outdated.
     pub(super) fn note_commands(&mut self) {
         self.published = None;
     }
@@ -182,8 +183,8 @@ impl Shared {
         budget.is_shared().then(|| Arc::new(move || budget.is_full_of_batches()) as Asks)
     }
 
-    /// Waits until a handler may begin whose answers are of this size: until its connection has room for an
-    /// answer or is closed, and the budget has memory for it.
+    /// Waits until a handler with answers of this size may begin: its connection has room for an answer or is
+    /// closed, and the budget has memory for it.
     pub(super) async fn wait_to_begin(self: Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
         // The handler keeps its place in the queue until it begins or gives up.
         let mut first = None;

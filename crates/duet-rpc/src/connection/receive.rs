@@ -247,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Does what the session decided about a message that starts no handler.
+    /// Carries out the decision of the session about a message that starts no handler.
     fn handle_outcome(
         &mut self,
         handled: Handled<'_, Caller>,
@@ -284,7 +284,7 @@ impl Connection {
         }
     }
 
-    /// Begins the messages whose turn has come.
+    /// Starts all messages that are ready to run.
     #[inline]
     pub(super) fn begin_ready(&mut self, cx: &mut Context<'_>) {
         while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {

@@ -105,7 +105,7 @@ impl SendQueue {
         self.waiting.get(self.calls.get(id)?).map(|queued| &*queued.message)
     }
 
-    /// Takes out a notification whose deadline has come.
+    /// Takes out a notification whose deadline has passed.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Queued> {
         let (&ticket, _) = self.deadlines.first_key_value().filter(|(_, due)| **due <= now)?;
         self.withdraw(ticket)

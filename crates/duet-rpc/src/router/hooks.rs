@@ -48,9 +48,9 @@ impl Router {
     /// });
     /// ```
     ///
-    /// Guards run in the order in which they were added, the guards of an outer router first. They run when the
-    /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
-    /// registered before or after, and to unknown methods. A guard costs no allocation.
+    /// Guards run in the order in which they were added, the guards of an outer router first. They run
+    /// directly before the handler starts, on the thread that reads and writes. They apply to every method of
+    /// this router, registered before or after, and to unknown methods. A guard costs no allocation.
     ///
     /// A guard sees only messages from clients, not messages to them: a
     /// [`broadcast`](crate::Peers::broadcast) reaches even clients whose calls are all refused, unless

@@ -1,7 +1,7 @@
 //! Threads for connections, each with a runtime of its own.
 //!
-//! One runtime for all threads would pass work between threads. Every server would pay for that in
-//! memory, even one that serves only stdin and stdout.
+//! One runtime for all threads would pass work between threads. Every server would pay for that in memory,
+//! even a server on stdin and stdout.
 
 use std::io;
 use std::sync::{Arc, Mutex};

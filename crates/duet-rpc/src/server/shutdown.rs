@@ -158,7 +158,7 @@ impl ShutdownWatch {
         let _ = self.clean_up.set(Box::new(clean_up));
     }
 
-    /// Sets the action for a trigger. It runs now if a trigger has come already.
+    /// Sets the action for a trigger. If there was a trigger already, the action runs now.
     pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
         let _ = self.triggers.close.set(Box::new(close));
         if self.triggers.first.get().is_some()

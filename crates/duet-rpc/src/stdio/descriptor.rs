@@ -132,8 +132,8 @@ impl Descriptor {
         self.kind != DescriptorKind::Other
     }
 
-    /// Returns `true` if it is or was a terminal. The system no longer reports a terminal whose other side is
-    /// gone as one.
+    /// Returns `true` if this is or was a terminal. After its other side is gone, the system does not report
+    /// it as a terminal any more.
     pub(super) fn is_terminal(&self) -> bool {
         rustix::fs::fstat(&self.fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)

@@ -58,7 +58,7 @@ pub trait Transport: Send + 'static {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>>;
 
-    /// Sends the contents of the outbox; ready when all of it has left. It is also called with an empty
+    /// Sends the contents of the outbox. Ready when all bytes are sent. It is also called with an empty
     /// outbox: after data was received that the transport may have to answer itself, and when the outbox has
     /// a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
     /// [`next_abandoned`](Outbox::next_abandoned)).

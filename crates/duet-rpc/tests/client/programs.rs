@@ -197,7 +197,7 @@ async fn p6_after_stop_reconnecting_the_end_of_the_server_ends_the_client() {
         let (builder, starts) = client_of("sh", &["-c", &script]);
         let client = builder.connect().await.expect("sh is there");
         client.stop_reconnecting();
-        assert!(client.state().is_connected(), "the connection goes on");
+        assert!(client.state().is_connected(), "the connection continues");
         assert_eq!(client.call::<i64>("shutdown", ()).await.expect("the call is answered"), 1);
         client.notify("exit", ()).await.expect("the notification is sent");
         let end = client.closed().await;

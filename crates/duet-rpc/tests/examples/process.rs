@@ -67,7 +67,7 @@ impl Process {
             Wire::Headers => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
             Wire::Lines => format!("{body}\n"),
         };
-        let stdin = self.stdin.as_mut().expect("it is open");
+        let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(framed.as_bytes()).expect("the remote reads");
     }
 

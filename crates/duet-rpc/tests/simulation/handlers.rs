@@ -74,7 +74,7 @@ fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) 
         || stats.waiting > most_waiting
         || stats.pending_calls > limits.pending_calls
     {
-        journal.object(format!("side {side} has too much under way: {stats:?}"));
+        journal.object(format!("side {side} exceeds a limit: {stats:?}"));
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum Plan {
     Progress(u64, u64, u64),
     /// Sends this many events, then answers with this many bytes.
     Emit(u64, usize),
-    /// Answers after this many milliseconds, and leaves a task behind that holds its context.
+    /// Answers after this many milliseconds, and starts a task that keeps its context.
     Keep(u64),
     /// Calls back, with a timeout, and passes on the outcome.
     Back(Box<Plan>, u64),

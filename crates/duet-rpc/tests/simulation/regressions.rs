@@ -63,8 +63,8 @@ const TENTH: Duration = Duration::from_millis(100);
 /// Seeds that fail if a defect returns, each with its defect. They belong to the current `world`: after a
 /// change there, undo each fix and look for new seeds.
 const SEEDS: [(u64, &str); 5] = [
-    (14, "D27: events behind a large message are not sent until other traffic comes"),
-    (27, "D27: events behind a large message are lost at a graceful close"),
+    (14, "D27: events after a large message are not sent until other traffic comes"),
+    (27, "D27: events after a large message are lost at a graceful close"),
     (1240, "D28: a call that is polled only once starves other senders"),
     (2, "D29: a context that outlives its handler is not cancelled at the end"),
     (184, "D30: progress after a wait for room restarts less than the whole timeout"),
@@ -118,7 +118,7 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     assert_eq!(begun.elapsed(), TENTH);
 }
 
-/// Progress restarts the whole timeout of a call that had to wait for room, and not only the rest of it.
+/// Progress restarts the whole timeout of a call that had to wait for room, and not only the remaining time.
 #[tokio::test(start_paused = true)]
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);

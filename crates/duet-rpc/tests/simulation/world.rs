@@ -71,9 +71,9 @@ pub(crate) enum When {
 /// The way in which the link breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mishap {
-    /// The bytes of this side arrive, and then the end; it can write no more.
+    /// The other side receives the bytes of this side, and then the end. This side cannot write any more.
     Ends(usize),
-    /// Bytes under way are lost, and nothing can be read or written.
+    /// Bytes in transit are lost, and nothing can be read or written.
     Reset,
     /// This side can only read the bytes that are in transit.
     CannotRead(usize),
@@ -225,7 +225,7 @@ impl World {
         self.sides.iter().all(is_concurrent) && self.is_free() && self.lives_on()
     }
 
-    /// Returns `true` if no limit is reached and nothing takes time on the link.
+    /// Returns `true` if no limit is reached and the link has no delays.
     pub(crate) fn is_free(&self) -> bool {
         let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
         !self.sides.iter().any(|side| self.has_small_limits(side))

@@ -212,7 +212,7 @@ class Visit:
         await self.client.send_ping()
         # MCP forbids an answer to a cancelled request; the agent profile sends one, and the SDK drops it.
         wanted = 1 if self.profile == "agent" else 0
-        check("answers to what was cancelled", len(dropped.ids), wanted)
+        check("answers to cancelled calls", len(dropped.ids), wanted)
         log.removeHandler(dropped)
         self.heard.clear()
 

@@ -69,7 +69,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The signals that have come since the last call.
+    /// The signals that have arrived since the last call.
     pub(super) fn take(&self) -> impl Iterator<Item = Signal> {
         let all = Signal::ALL.into_iter().zip(&self.came);
         all.filter(|(_, came)| came.swap(false, Ordering::SeqCst)).map(|(signal, _)| signal)

@@ -19,7 +19,7 @@ use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;
 use crate::world::{Lie, Mishap, WayTerms, When, World};
 
-/// Maximum number of polls. No correct world needs as many.
+/// Maximum number of polls. No correct run needs so many.
 const TOO_OFTEN: usize = 1_000_000;
 
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl Inner {
             && since < Instant::now()
         {
             let late = since.elapsed();
-            self.journal.object(format!("side {side} goes on {late:?} after there was room"));
+            self.journal.object(format!("side {side} continues {late:?} after there was room"));
         }
         let room = way.terms.room.saturating_sub(way.load);
         let most = 1 + way.random.below(way.terms.most_written) as usize;

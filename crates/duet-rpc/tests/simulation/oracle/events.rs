@@ -18,7 +18,7 @@ impl Oracle<'_> {
                 let Kind::Event(topic, sequence, dropped) = &message.kind else { continue };
                 let last = streams.insert(topic, *sequence).unwrap_or(0);
                 if *sequence != last + 1 + dropped {
-                    let event = format!("event {sequence} of {topic} behind {last}");
+                    let event = format!("event {sequence} of {topic} after {last}");
                     objections.push(format!("side {side} sent {event}, {dropped} dropped"));
                 }
             }

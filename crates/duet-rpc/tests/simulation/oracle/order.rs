@@ -111,7 +111,7 @@ impl Oracle<'_> {
                     running.insert(place);
                     let most = profile.limits.in_flight.max(1);
                     if running.len() > most && profile.order != Order::Sequential {
-                        objections.push(format!("side {side} runs {} at once", running.len()));
+                        objections.push(format!("side {side} runs {} at a time", running.len()));
                     }
                 }
                 Event::Stops { side: of, number } if *of == side => {
