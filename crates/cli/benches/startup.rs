@@ -98,7 +98,8 @@ impl Contender {
         let mut stdin = child.stdin.take().expect("a pipe");
         stdin.write_all(self.message).expect("the remote reads");
         let mut answer = [0; 4096];
-        let count = child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("it answers");
+        let count =
+            child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("an answer arrives");
         self.times.push(begun.elapsed());
         assert!(count > 0, "{} answers", self.name);
         self.memory.extend(resident_kib(&child));
@@ -114,7 +115,8 @@ fn build_released() -> PathBuf {
     assert!(cargo.status().expect("cargo runs").success());
     // This benchmark is target/release/deps/startup-….
     let here = std::env::current_exe().expect("this is a file");
-    let folder = here.parent().and_then(Path::parent).expect("it is in a folder of cargo's");
+    let folder =
+        here.parent().and_then(Path::parent).expect("the benchmark is in a folder of cargo");
     folder.join("duet-rpc")
 }
 

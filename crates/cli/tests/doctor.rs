@@ -261,7 +261,7 @@ impl Watched {
 
     fn wait_for(&self, event: PollFlags) {
         let mut fds = [PollFd::new(&self.pipe, event)];
-        poll(&mut fds, Some(&HANG)).expect("it can be polled");
+        poll(&mut fds, Some(&HANG)).expect("the pipe can be polled");
         assert!(fds[0].revents().contains(event), "{event:?} has not arrived");
     }
 }

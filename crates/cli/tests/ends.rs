@@ -239,7 +239,8 @@ fn l4_a_signal_ends_a_daemon_that_cannot_start_and_has_a_full_stderr() {
     let receives_signals = || {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = u64::from_str_radix(mask.unwrap_or("0").trim(), 16).expect("it is a mask");
+        let mask =
+            u64::from_str_radix(mask.unwrap_or("0").trim(), 16).expect("the mask is a number");
         mask >> (Signal::TERM.as_raw() - 1) & 1 == 1
     };
     while !receives_signals() {
@@ -313,7 +314,8 @@ fn reset_connection() -> TcpStream {
         .expect("the server listens");
     let (theirs, _) = listener.accept().expect("a client connects");
     // Closing without lingering resets the connection.
-    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).expect("it is a socket");
+    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO))
+        .expect("the socket takes the option");
     drop(theirs);
     ours
 }

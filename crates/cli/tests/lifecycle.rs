@@ -53,7 +53,7 @@ fn l5_the_server_exits_with_stdin_open_whichever_handler_runs() {
 /// Measures how long ends take: `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle -- --ignored
 /// --nocapture`.
 #[test]
-#[ignore = "it measures times"]
+#[ignore = "this test measures times"]
 fn l5_every_end_takes_less_than_two_seconds() {
     let lives = std::env::var("LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(100);
     let (mut idle, mut busy_ends) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
     let mut stdout = process.stdout.take().expect("a pipe");
     let (mut count, mut chunk) = (0, vec![0; 100_000]);
     loop {
-        match stdout.read(&mut chunk).expect("it is a pipe") {
+        match stdout.read(&mut chunk).expect("the pipe can be read") {
             0 => break,
             bytes => count += bytes,
         }
@@ -295,9 +295,9 @@ fn t4_one_socket_for_both_directions_works_as_with_node() {
     let (mut writer, mut reader) = (ours.try_clone().expect("a second one"), ours);
     writer
         .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"system.echo\",\"params\":[1]}\n")
-        .expect("it reads");
+        .expect("the server reads");
     let mut answer = String::new();
-    BufReader::new(&mut reader).read_line(&mut answer).expect("it answers");
+    BufReader::new(&mut reader).read_line(&mut answer).expect("an answer arrives");
     assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1]}\n");
     writer.shutdown(std::net::Shutdown::Write).expect("the connection is open");
     assert_eq!(process.wait().expect("our child").code(), Some(0));

@@ -91,7 +91,7 @@ fn check_lines(profile: &str, format: &str, texts: &[String]) {
 /// Checks that the answer cuts the name of the method too.
 fn check_unknown(answer: &Value) {
     let message = answer["error"]["message"].as_str().expect("a text");
-    let name = message.strip_prefix("Method not found: ").expect("that is the error");
+    let name = message.strip_prefix("Method not found: ").expect("the error names the method");
     assert!(name.trim_end_matches('…').chars().count() <= 128, "{message}");
 }
 

@@ -236,7 +236,7 @@ fn g4_the_first_record_names_the_file_and_the_level() {
         assert_eq!(life.stderr, b"");
         let records = parse(&std::fs::read(&path).expect("the file exists"), "text");
         assert_eq!(records[0].field("level"), Some(level));
-        let path = path.to_str().expect("it is text");
+        let path = path.to_str().expect("the path is text");
         let sink = if name == "log" { path.to_owned() } else { format!("\"{path}\"") };
         assert!(records[0].message.contains(&format!(" sink={sink} ")), "{records:?}");
     }

@@ -145,7 +145,7 @@ fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end(
             return;
         }
     }
-    panic!("it starts with no limit at all");
+    panic!("the daemon starts with no memory limit");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn l3_a_terminal_that_hangs_up_is_the_end_of_input() {
     daemon.stdin(end).stdout(Stdio::piped()).stderr(Stdio::piped());
     let daemon = Daemon::with_pipes(daemon, Framing::Ndjson);
     let text = request(1, "test.sleep", r#"{"ms":300}"#) + "\n";
-    rustix::io::write(&screen, text.as_bytes()).expect("it is open");
+    rustix::io::write(&screen, text.as_bytes()).expect("the terminal is open");
     daemon.wait_for("test.sleep begins");
     drop(screen);
     let end = daemon.wait(Instant::now());

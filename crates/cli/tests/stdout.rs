@@ -205,7 +205,7 @@ fn l1_l4_a_partly_read_answer_is_completed() {
         testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
         let mut out = File::from(out);
         let mut bytes = vec![0; 1000];
-        out.read_exact(&mut bytes).expect("it answers");
+        out.read_exact(&mut bytes).expect("an answer arrives");
         testbed.trigger(trigger);
         let last_words = match trigger {
             Trigger::Eof => "stdin closed",
@@ -214,7 +214,7 @@ fn l1_l4_a_partly_read_answer_is_completed() {
         };
         testbed.wait_for_line(|line| line.contains(last_words));
         let reader = thread::spawn(move || {
-            Sips(out).read_to_end(&mut bytes).expect("it is a pipe");
+            Sips(out).read_to_end(&mut bytes).expect("the pipe can be read");
             bytes
         });
         let end = testbed.wait(Instant::now());
@@ -249,10 +249,10 @@ fn l1_l4_the_last_frame_is_whole() {
             });
             let mut out = File::from(out);
             let mut bytes = vec![0; 10_000];
-            out.read_exact(&mut bytes).expect("it answers");
+            out.read_exact(&mut bytes).expect("an answer arrives");
             daemon.trigger(trigger);
             let reader = thread::spawn(move || {
-                out.read_to_end(&mut bytes).expect("it is a pipe");
+                out.read_to_end(&mut bytes).expect("the pipe can be read");
                 bytes
             });
             let end = daemon.wait(Instant::now());

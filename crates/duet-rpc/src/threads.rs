@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn l7_a_thread_has_its_name() {
         let thread = spawn("named", || std::thread::current().name().map(str::to_owned));
-        let name = thread.expect("there is memory").join().expect("it does not panic");
+        let name = thread.expect("there is memory").join().expect("the thread does not panic");
         assert_eq!(name.as_deref(), Some("named"));
     }
 }

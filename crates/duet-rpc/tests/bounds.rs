@@ -53,7 +53,7 @@ async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
     writer.write_all(batch.as_bytes()).await.expect("the remote reads");
     let line = BufReader::new(reader).lines().next_line().await;
     let line = line.expect("the connection is open").expect("there is an answer");
-    serde_json::from_str(&line).expect("it is an array")
+    serde_json::from_str(&line).expect("the answer is an array")
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
         let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#);
         slow.write_all(format!("{request}\n").as_bytes()).await.expect("the remote reads");
         slow.shutdown().await.expect("the connection is open");
-        slow.readable().await.expect("it answers");
+        slow.readable().await.expect("an answer arrives");
         let begun = tokio::time::Instant::now();
         while begun.elapsed().as_secs() < waits && hub.connections() > 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -257,7 +257,7 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
         "block",
         blocking(move || {
             let begun = handles.0.lock().expect("no panic").take();
-            begun.expect("it is called once").send(()).expect("somebody listens");
+            begun.expect("the handler is called once").send(()).expect("the receiver exists");
             let _ = handles.1.lock().expect("no panic").recv();
             "done"
         }),
@@ -265,9 +265,9 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
     let (one, _server) = client_of(router.clone());
     let (other, _server) = client_of(router);
     let blocked = tokio::spawn(one.call::<String>("block", ()));
-    begins.await.expect("it begins");
+    begins.await.expect("the handler begins");
     let pong: String = other.call("ping", ()).await.expect("the other connection is served");
     assert_eq!(pong, "pong");
     drop(release);
-    assert_eq!(blocked.await.expect("no panic").expect("it is answered"), "done");
+    assert_eq!(blocked.await.expect("no panic").expect("the call is answered"), "done");
 }

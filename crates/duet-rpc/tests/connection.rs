@@ -42,13 +42,13 @@ async fn p5_extensions_of_a_connection_are_dropped_when_it_ends() {
     let (client, server) = links::client_of(Router::new());
     let (tell, told) = tokio::sync::oneshot::channel();
     let kept = server.extension::<Kept>();
-    *kept.0.lock().expect("nobody panics") = Some(tell);
+    *kept.0.lock().expect("no panic") = Some(tell);
     // The value holds a handle of its own connection, and must not keep the connection open for ever.
     assert!(kept.1.set(server.clone()).is_ok());
     drop(kept);
     client.close().await;
     server.closed().await;
-    told.await.expect_err("it is dropped and says nothing");
+    told.await.expect_err("the value is dropped");
     // A value requested now is new, and is not kept.
     assert_eq!(Arc::strong_count(&server.extension::<Visits>()), 1);
 }

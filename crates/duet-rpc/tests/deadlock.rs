@@ -376,7 +376,7 @@ fn a_handler_may_wait_for_the_end_of_its_own_connection() {
         });
         let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
         let (one, two) = link.join(&profile, methods(), there);
-        let error = one.call::<String>("close", ()).await.expect_err("it cannot be answered");
+        let error = one.call::<String>("close", ()).await.expect_err("the call fails");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(two.closed().await.reason(), CloseReason::Closed);
         assert_eq!(one.closed().await.reason(), CloseReason::RemoteClosed);
@@ -477,7 +477,7 @@ fn a_message_read_together_with_the_end_of_input_is_served() {
             let request =
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
             raw.write_all(request.as_bytes()).await.expect("there is room");
-            raw.shutdown().await.expect("it closes");
+            raw.shutdown().await.expect("the stream closes");
             let peer = Peer::builder(Stream::from_io(there))
                 .profile(Profile::agent())
                 .router(methods())

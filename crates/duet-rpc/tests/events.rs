@@ -55,7 +55,7 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     let offered = 20_000;
     for number in 1..=offered {
         let priority = if number % 1000 == 0 { Priority::High } else { Priority::Low };
-        events.send(priority, &(number, &text)).expect("it is JSON");
+        events.send(priority, &(number, &text)).expect("the data is JSON");
         if number % 50 == 0 {
             // The driver fills all buffers.
             tokio::task::yield_now().await;
@@ -79,14 +79,15 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     }
     assert_eq!(seen + dropped, offered, "every event was sent or counted");
     assert_eq!(dropped, events.dropped());
-    assert_eq!(high, 20, "those of high priority all came");
+    assert_eq!(high, 20, "all events of high priority arrived");
 }
 
 #[tokio::test]
 async fn p9_other_bounds_and_a_close_keep_the_sequence_and_the_count_of_dropped_events() {
     let (peer, mut remote) = peer();
     let events = peer.events("event", "log");
-    let send = |events: &EventStream| events.send(Priority::High, "data").expect("it is JSON");
+    let send =
+        |events: &EventStream| events.send(Priority::High, "data").expect("the data is JSON");
     (0..5).for_each(|_| send(&events));
     let events = events.bounded(2, 1000);
     assert_eq!(events.dropped(), 3);
@@ -109,7 +110,7 @@ async fn p5_sending_an_event_after_the_end_fails() {
     drop(remote);
     peer.closed().await;
     for stream in [events, peer.events("event", "log")] {
-        let error = stream.send(Priority::High, &1).expect_err("nobody gets it");
+        let error = stream.send(Priority::High, &1).expect_err("the connection is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(stream.dropped(), 0, "an event that was never taken is not a dropped one");
     }

@@ -362,14 +362,14 @@ async fn p9_event_stream_that_is_never_empty_does_not_starve_another() {
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
     for _ in 0..100 {
-        loud.send(Priority::Low, &0).expect("it is JSON");
+        loud.send(Priority::Low, &0).expect("the data is JSON");
     }
-    quiet.send(Priority::Low, &0).expect("it is JSON");
+    quiet.send(Priority::Low, &0).expect("the data is JSON");
     for _ in 0..200 {
         if remote.next().await["params"]["topic"] == "quiet" {
             return;
         }
-        loud.send(Priority::Low, &0).expect("it is JSON");
+        loud.send(Priority::Low, &0).expect("the data is JSON");
     }
     panic!("one stream starves");
 }
@@ -377,7 +377,7 @@ async fn p9_event_stream_that_is_never_empty_does_not_starve_another() {
 #[test]
 fn g6_debug_output_of_inbox_and_outbox_hides_messages() {
     let mut inbox = Inbox::new(TransportKind::Messages, &Profile::agent());
-    inbox.push(&[234; 3]).expect("it takes messages");
+    inbox.push(&[234; 3]).expect("the inbox takes messages");
     assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
 }
 

@@ -69,7 +69,7 @@ fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
         until(|| one.stats().pending_calls == MANY).await;
         one.close().await;
         for end in calls.join_all().await {
-            assert_eq!(end.expect_err("it is closed").kind(), ErrorKind::Disconnected);
+            assert_eq!(end.expect_err("the connection is closed").kind(), ErrorKind::Disconnected);
         }
         two.closed().await;
         assert!(is_quiet(&one));

@@ -87,7 +87,7 @@ async fn e4_p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
         ("add", json!(["x", 1]), -32602),
     ];
     for (method, params, code) in rows {
-        let error = client.call::<Value>(method, params).await.expect_err("it fails");
+        let error = client.call::<Value>(method, params).await.expect_err("the call fails");
         assert_eq!(error.kind(), ErrorKind::Remote, "{method}");
         assert_eq!(error.remote().expect("an answer").code, code, "{method}");
         assert!(error.is_recoverable());
@@ -99,7 +99,7 @@ async fn e4_p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
 async fn e2_a_panic_is_an_internal_error_and_the_next_request_works() {
     let (client, _server) = client_of(methods());
     for method in ["panic", "late_panic"] {
-        let error = client.call::<Value>(method, ()).await.expect_err("it panics");
+        let error = client.call::<Value>(method, ()).await.expect_err("the closure panics");
         let remote = error.remote().expect("an answer");
         assert_eq!((remote.code, &*remote.message), (-32603, "Internal error"));
         assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("the call is answered"), 3);
@@ -300,7 +300,11 @@ async fn m10_the_result_of_a_notification_is_never_written() {
         let (client, _server) = client_of(router);
         client.notify("count", ()).await.expect("the notification is sent");
         client.call::<()>("count", ()).await.expect("an answer");
-        assert_eq!(written.load(Ordering::SeqCst), 1, "that of the call; it waits: {waits}");
+        assert_eq!(
+            written.load(Ordering::SeqCst),
+            1,
+            "only the result of the call is written; handler waits: {waits}"
+        );
     }
 }
 
@@ -381,8 +385,8 @@ async fn client_of_one_that_says(words: &str) -> Peer {
     let (here, there) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let mut there = tokio::io::BufReader::new(there);
-        there.read_line(&mut String::new()).await.expect("it can be read");
-        there.write_all(words.as_bytes()).await.expect("it can be written");
+        there.read_line(&mut String::new()).await.expect("the stream can be read");
+        there.write_all(words.as_bytes()).await.expect("the stream can be written");
     });
     Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(Router::new()).spawn()
 }
@@ -430,7 +434,7 @@ async fn m7_m8_unusable_answer_is_reported_while_its_call_is_pending() {
     ];
     for (text, expect) in rows {
         let client = client_of_one_that_says(text).await;
-        client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+        client.call::<i64>("add", (1, 2)).await.expect_err("the call fails");
         let told = tokio::select! {
             biased;
             told = client.unusable_answer() => Some(told),
@@ -444,7 +448,7 @@ async fn m7_m8_unusable_answer_is_reported_while_its_call_is_pending() {
 async fn f21_message_over_the_limit_is_reported_as_an_unusable_answer() {
     let limit = Profile::agent().limits.message_bytes;
     let client = client_of_one_that_says(&"x".repeat(limit + 1)).await;
-    client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+    client.call::<i64>("add", (1, 2)).await.expect_err("the call fails");
     assert_eq!(client.unusable_answer().await, UnusableAnswer::Oversize(limit));
 }
 

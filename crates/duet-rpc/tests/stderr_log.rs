@@ -48,7 +48,7 @@ mod process {
     }
 
     fn start() -> std::process::Child {
-        let mut command = Command::new(std::env::current_exe().expect("it runs"));
+        let mut command = Command::new(std::env::current_exe().expect("the test has a path"));
         command.env(ROLE, "server");
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("the program starts")
@@ -110,7 +110,7 @@ mod process {
             }
         });
         let mut answers = String::new();
-        stdout.read_to_string(&mut answers).expect("it answers");
+        stdout.read_to_string(&mut answers).expect("the answers are text");
         writer.join().expect("the writer thread does not panic");
         assert_eq!(answers.lines().count(), MANY);
         assert!(server.wait().expect("the process can be waited for").success());

@@ -39,7 +39,10 @@ async fn p9_notifications_come_in_order_with_or_without_a_handler() {
             for number in 0..10 {
                 let next = tokio::time::timeout(PATIENCE, subscription.next()).await;
                 assert_eq!(
-                    next.expect("it hangs").expect("one").expect("the params fit").0,
+                    next.expect("no hang")
+                        .expect("a notification arrives")
+                        .expect("the params fit")
+                        .0,
                     number
                 );
             }
@@ -60,7 +63,7 @@ async fn p5_subscription_delivers_earlier_notifications_and_ends_with_its_connec
     server.notify("tick", [7]).await.expect("the notification is sent");
     server.close().await;
     client.closed().await;
-    assert_eq!(ticks.next().await.expect("a notification arrives").expect("it fits"), [7]);
+    assert_eq!(ticks.next().await.expect("a notification arrives").expect("the params fit"), [7]);
     assert!(ticks.next().await.is_none() && ticks.next().await.is_none());
     let mut late = client.subscribe::<()>("tick");
     assert!(late.next().await.is_none());
@@ -73,7 +76,7 @@ async fn p5_a_subscription_does_not_keep_its_connection_open() {
     let mut ticks = client.subscribe::<()>("tick");
     drop(client);
     let next = tokio::time::timeout(PATIENCE, ticks.next()).await;
-    assert!(next.expect("it hangs").is_none());
+    assert!(next.expect("no hang").is_none());
     server.closed().await;
 }
 
@@ -114,7 +117,7 @@ async fn p7_requests_and_dropped_subscriptions_leave_the_router_as_it_was() {
     assert_eq!(error.remote().map(|remote| remote.code), Some(-32601));
     drop(client.subscribe::<()>("tick"));
     server.notify("tick", ()).await.expect("the notification is sent");
-    ticks.next().await.expect("the other subscription continues").expect("it fits");
+    ticks.next().await.expect("the other subscription continues").expect("the params fit");
     drop(ticks);
     server.notify("tick", ()).await.expect("the notification is sent");
     assert!(server.call::<()>("tick", ()).await.is_err());
@@ -189,9 +192,9 @@ async fn p5_event_stream_reports_that_its_connection_is_gone() {
     let (client, server) = pair(Router::new());
     let events = server.events("event", "clock");
     assert!(!events.is_closed());
-    events.send(Priority::Low, "tick").expect("it stands");
+    events.send(Priority::Low, "tick").expect("the connection is open");
     client.close().await;
-    tokio::time::timeout(PATIENCE, events.closed()).await.expect("it hangs");
+    tokio::time::timeout(PATIENCE, events.closed()).await.expect("no hang");
     assert!(events.is_closed());
     assert!(events.send(Priority::Low, "tick").is_err());
 }

@@ -42,7 +42,7 @@ fn begin(
 
 /// Checks that a call timed out. Returns the cause of the timeout: a message that could have been the answer.
 async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<String> {
-    let error = told.await.expect("it ends").expect_err("nobody answers");
+    let error = told.await.expect("the call ends").expect_err("nobody answers");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     error.source().map(ToString::to_string)
 }
@@ -56,7 +56,7 @@ async fn m5_call_over_the_remotes_limit_fails_immediately_and_others_continue() 
         until(|| server.stats().running == 1).await;
         let begun = tokio::time::Instant::now();
         let error = client.call::<usize>("length", ["x".repeat(2000)]).await.expect_err("too long");
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the call fails without a timeout");
         assert_eq!(error.kind(), ErrorKind::Remote);
         let remote = error.remote().expect("its answer");
         assert_eq!(remote.data.as_ref().map(|data| data.get()), Some(r#"{"reason":"oversize"}"#));
@@ -68,10 +68,10 @@ async fn m5_call_over_the_remotes_limit_fails_immediately_and_others_continue() 
             assert_eq!(error.expect_err("too long").kind(), ErrorKind::Remote);
         }
         for call in [1500, 3000, 2000].map(|bytes| begin(&client, "length", bytes)) {
-            let error = call.await.expect("it ends").expect_err("too long");
+            let error = call.await.expect("the call ends").expect_err("too long");
             assert_eq!(error.kind(), ErrorKind::Remote);
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the call fails without a timeout");
         assert!(small.try_recv().is_err(), "a call that was not refused continues");
         assert_eq!(client.stats().pending_calls, 1);
     }
@@ -87,7 +87,7 @@ async fn m5_refusal_of_a_larger_notification_does_not_fail_a_call() {
     let refusal = client.next_uncorrelated_error().await;
     assert_eq!(refusal.code, -32600);
     assert_eq!(client.call::<usize>("length", ["x"]).await.expect("the call is answered"), 1);
-    assert!(call.try_recv().is_err(), "it goes on");
+    assert!(call.try_recv().is_err(), "the call continues");
     assert_eq!(client.stats().pending_calls, 1);
 }
 

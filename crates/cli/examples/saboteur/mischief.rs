@@ -146,7 +146,7 @@ impl Spoiler {
             Mischief::EventLost if has_method && !has_id => {}
             Mischief::CancelLost if is_cancel => {}
             Mischief::CancelAnswered => {
-                let mut cancelled = self.cancelled.lock().expect("nobody panics here");
+                let mut cancelled = self.cancelled.lock().expect("no thread panics");
                 match self.direction {
                     Direction::ToServer if is_cancel => {
                         let names = ["/params/requestId", "/params/id"];

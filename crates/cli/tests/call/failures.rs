@@ -236,7 +236,7 @@ fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
     let mut child = call.stdin(Stdio::null()).spawn().expect("the program starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();
-    stderr.read_line(&mut line).expect("it is there");
+    stderr.read_line(&mut line).expect("stderr can be read");
     assert_eq!(line, "ready\n");
     (child, stderr)
 }
@@ -300,7 +300,7 @@ fn l4_a_signal_ignored_at_the_start_does_not_end_a_call() {
         let out = read_all(child.stdout.take());
         assert_eq!(wait(child).code(), Some(0), "{name}");
         assert_eq!(out.join().expect("UTF-8"), "7\n");
-        fs::remove_file(&go).expect("it is ours");
+        fs::remove_file(&go).expect("the file can be removed");
     }
 }
 

@@ -39,7 +39,7 @@ fn command(words: &[&str]) -> Command {
 /// Calls with these words and this stdin.
 fn call_with(words: &[&str], input: &[u8]) -> Ended {
     let output = once::run(command(words), input);
-    assert_ne!(output.status.signal(), Some(9), "it hung");
+    assert_ne!(output.status.signal(), Some(9), "the call hung");
     let [out, err] =
         [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("UTF-8"));
     Ended { code: output.status.code(), out, err }
@@ -68,7 +68,7 @@ fn wait(mut child: Child) -> ExitStatus {
     let guard = guard(&child);
     let status = child.wait().expect("the process can be waited for");
     drop(guard);
-    assert_ne!(status.signal(), Some(9), "it hung");
+    assert_ne!(status.signal(), Some(9), "the call hung");
     status
 }
 

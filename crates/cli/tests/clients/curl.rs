@@ -58,7 +58,7 @@ fn t2_t3_curl_is_served_and_refused() {
     dialogue(&Stage::real(None));
     dialogue(&Stage::sabotaged(None, "nothing"));
     let is_broken = catch_unwind(|| dialogue(&Stage::sabotaged(None, "misspelled")));
-    assert!(is_broken.is_err(), "it does not notice that the daemon is broken");
+    assert!(is_broken.is_err(), "curl does not notice the broken daemon");
 }
 
 fn is_served_and_refused(url: &str) {

@@ -52,12 +52,12 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
                 while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let found = script.misses(mischief);
-                    missed.lock().expect("nobody panics here").extend(found);
+                    missed.lock().expect("no thread panics").extend(found);
                 }
             });
         }
     });
-    let missed = missed.into_inner().expect("nobody panics here");
+    let missed = missed.into_inner().expect("no thread panics");
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
@@ -106,7 +106,9 @@ impl Script {
             Runs::Alone(..) => return Command::new(self.path()),
             Runs::Node(_) => Command::new("node"),
             Runs::Python(None) => Command::new("python3"),
-            Runs::Python(Some(_)) => Command::new(fetched_python().expect("it was here just now")),
+            Runs::Python(Some(_)) => {
+                Command::new(fetched_python().expect("python was found before"))
+            }
             Runs::Emacs(_) => {
                 let mut command = Command::new("emacs");
                 command.args(["-Q", "--batch", "--load"]);
@@ -189,7 +191,7 @@ impl Stage {
     /// The program in this variable.
     pub(crate) fn program(&self, variable: &str) -> &Path {
         let named = self.programs.iter().find(|(name, _)| *name == variable);
-        &named.expect("it has a name").1
+        &named.expect("the variable is set").1
     }
 }
 

@@ -141,7 +141,8 @@ fn c4_discovery_matches_its_own_schema() {
     let talk = ask("desktop", &["rpc.discover"]);
     let document = &talk.answer(1)["result"];
     let mut methods = entries(&document["methods"]).into_iter();
-    let itself = methods.find(|method| method["name"] == "rpc.discover").expect("it is there");
+    let itself =
+        methods.find(|method| method["name"] == "rpc.discover").expect("the method is listed");
     check_schema(&itself["result"]["schema"], document);
 }
 

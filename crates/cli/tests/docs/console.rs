@@ -106,7 +106,8 @@ fn programs() -> Folder {
     testbed();
     first_server();
     example("duet-rpc", "mcp_server");
-    for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
+    for entry in fs::read_dir(folder().join("examples")).expect("the examples are built").flatten()
+    {
         let name = entry.file_name().into_string().expect("a plain name");
         // Other names are cargo's own files.
         if name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') {

@@ -28,7 +28,8 @@ fn lisp_in_the_pages_runs_in_emacs() {
         let mut command = Command::new("emacs");
         command.args(["-Q", "--batch", "--directory"]).arg(root().join("clients/emacs"));
         command.arg("--load").arg(&file);
-        let bin = std::path::Path::new(DUET_RPC).parent().expect("it is in a folder").display();
+        let bin =
+            std::path::Path::new(DUET_RPC).parent().expect("the command is in a folder").display();
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{bin}:{path}")).env("HOME", folder.path(""));
         let output = run(command, b"");

@@ -113,7 +113,7 @@ fn blocks_with_a_file_comment_equal_that_file() {
             fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
         match file.trim_end() == block.text.trim_end() {
             true => Ok(()),
-            false => Err(format!("it differs from {path}")),
+            false => Err(format!("the block differs from {path}")),
         }
     });
 }
@@ -163,7 +163,7 @@ fn commands_in_systemd_units_start() {
 #[test]
 fn the_comparison_has_the_line_counts_of_scripts_lines() {
     let output = run(Command::new(root().join("scripts/lines")), b"");
-    let output = String::from_utf8(output.stdout).expect("it prints text");
+    let output = String::from_utf8(output.stdout).expect("the output is text");
     let page = fs::read_to_string(root().join("docs/migrating.md")).expect("the file exists");
     assert_eq!(output.lines().count(), 3, "{output}");
     for line in output.lines() {
@@ -205,9 +205,10 @@ fn no_example_annotates_the_type_of_ok() {
 #[test]
 fn the_first_server_has_at_most_20_lines() {
     let pages = pages();
-    let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("it is there");
-    let first = page.blocks.iter().find(|block| block.language() == "rust").expect("it has code");
-    let path = first.comment("file").expect("it is a file, so that its test is run");
+    let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("the page exists");
+    let first =
+        page.blocks.iter().find(|block| block.language() == "rust").expect("the page has code");
+    let path = first.comment("file").expect("the block is a file, so that its test runs");
     let manifest =
         fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("the file exists");
     let name = path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).expect("a file");
@@ -217,7 +218,7 @@ fn the_first_server_has_at_most_20_lines() {
     );
     assert!(first.text.lines().count() <= 20, "{} lines", first.text.lines().count());
     for part in ["#[duet_rpc::service]", "fn main()", "#[tokio::test]", "assert_eq!"] {
-        assert!(first.text.contains(part), "it has no {part}");
+        assert!(first.text.contains(part), "the block has no {part}");
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn pages() -> Vec<Page> {
     assert!(paths.len() > 10, "{paths:?}");
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a page is text");
-        let path = path.strip_prefix(root()).expect("it is in the repository");
+        let path = path.strip_prefix(root()).expect("the page is in the repository");
         Page::new(&path.display().to_string(), &text)
     };
     paths.iter().map(read).collect()

@@ -60,7 +60,7 @@ pub(crate) struct End {
 
 pub(crate) struct Daemon {
     pub(crate) process: Child,
-    /// Taking it closes it.
+    /// Take it to close stdin.
     pub(crate) stdin: Option<ChildStdin>,
     framing: Framing,
     answers: Receiver<Value>,
@@ -157,7 +157,7 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
                 };
                 let whole = frame(framing, text.as_str());
                 let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
-                assert_eq!(came, whole, "more than a frame came out");
+                assert_eq!(came, whole, "the frame has other bytes around it");
                 tell(text.as_str());
             }
             if rest.is_empty() {
@@ -266,7 +266,11 @@ impl Daemon {
             if let Ok(writer) = open(fifo, flags, Mode::empty()) {
                 return writer;
             }
-            assert_eq!(self.process.try_wait().expect("our child"), None, "it does not wait");
+            assert_eq!(
+                self.process.try_wait().expect("our child"),
+                None,
+                "the process ended instead of waiting"
+            );
             thread::yield_now();
         }
     }
@@ -278,7 +282,7 @@ impl Daemon {
             match self.lines.recv_timeout(HANG) {
                 Ok(line) => said.push(line),
                 Err(RecvTimeoutError::Disconnected) => return said,
-                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {said:?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("stderr does not end: {said:?}"),
             }
         }
     }
@@ -341,10 +345,10 @@ pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
 /// A pipe without room for another byte.
 pub(crate) fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = pipe();
-    rustix::io::ioctl_fionbio(&writer, true).expect("it is a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("the pipe takes the flag");
     for size in [65536, 1] {
         while rustix::io::write(&writer, &vec![b'x'; size]).is_ok() {}
     }
-    rustix::io::ioctl_fionbio(&writer, false).expect("it is a pipe");
+    rustix::io::ioctl_fionbio(&writer, false).expect("the pipe takes the flag");
     (reader, writer)
 }

@@ -167,7 +167,7 @@ fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
 fn unquoted(value: &str) -> String {
     let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
         let is_plain = !value.is_empty() && !value.contains(['\\', '"', '=']);
-        assert!(is_plain, "it should be quoted: {value}");
+        assert!(is_plain, "the value should be quoted: {value}");
         return value.to_owned();
     };
     let (mut meaning, mut characters) = (String::new(), quoted.chars());

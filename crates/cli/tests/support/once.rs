@@ -26,7 +26,9 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     let input = input.to_owned();
     let writer = thread::spawn(move || match stdin.write_all(&input) {
         // A program that reads nothing may have ended already.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => panic!("it reads: {error}"),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            panic!("cannot write stdin: {error}")
+        }
         _ => {}
     });
     let output = process.wait_with_output().expect("the process can be waited for");

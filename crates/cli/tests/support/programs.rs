@@ -18,7 +18,7 @@ pub(crate) fn root() -> PathBuf {
 /// Folder with cargo's build output, such as `target/debug`.
 pub(crate) fn folder() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
-    test.parent().and_then(Path::parent).expect("it is in target/…/deps").to_owned()
+    test.parent().and_then(Path::parent).expect("the test is in target/…/deps").to_owned()
 }
 
 /// Path of an example. `cargo test` builds all examples, but not for a single test file.

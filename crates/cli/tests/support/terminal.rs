@@ -17,5 +17,5 @@ pub(crate) fn terminal() -> (OwnedFd, File) {
     let path = path.into_string().expect("a path in /dev");
     let flags = (OFlags::NOCTTY | OFlags::CLOEXEC).bits() as i32;
     let end = File::options().read(true).write(true).custom_flags(flags).open(path);
-    (screen, end.expect("it is there"))
+    (screen, end.expect("the terminal exists"))
 }

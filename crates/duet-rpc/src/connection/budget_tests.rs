@@ -26,7 +26,7 @@ async fn p9_room_for_a_handler_is_kept_until_its_thread_runs() {
     // The remote reads slowly, and messages always wait.
     shared.mailbox.count_outbox(150, 200);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(handler.is_finished(), "it begins");
+    assert!(handler.is_finished(), "the handler begins");
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,11 +36,11 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
     let remote = async {
         // Less than the bound is left of the first message; the second one waits for the budget.
         let mut text = vec![0; 500];
-        there.read_exact(&mut text).await.expect("it comes");
+        there.read_exact(&mut text).await.expect("bytes arrive");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut rest = vec![0; 100];
         while !text.ends_with(b"\"next\"}\n") {
-            let count = there.read(&mut rest).await.expect("it comes");
+            let count = there.read(&mut rest).await.expect("bytes arrive");
             text.extend_from_slice(&rest[..count]);
         }
     };
@@ -48,5 +48,5 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
         end = driver => panic!("the connection ended: {end}"),
         () = remote => {}
     }
-    waiting.await.expect("it was sent");
+    waiting.await.expect("the notification is sent");
 }

@@ -169,7 +169,7 @@ mod tests {
         let first = queue.push(call(1), Some(now));
         let tickets = [2, 3, 4].map(|number| queue.push(notification(number), Some(now)));
         assert!(queue.withdraw(tickets[1]).is_some());
-        assert!(queue.withdraw(tickets[1]).is_none(), "it is gone");
+        assert!(queue.withdraw(tickets[1]).is_none(), "the message is gone");
         let left: Vec<_> =
             std::iter::from_fn(|| queue.pop()).map(|queued| queued.message[0]).collect();
         assert_eq!(left, [1, 2, 4]);
@@ -183,9 +183,9 @@ mod tests {
         queue.push(call(1), None);
         queue.push(call(2), None);
         assert!(queue.withdraw_call(&Id::from(1)).is_some());
-        assert!(queue.withdraw_call(&Id::from(1)).is_none(), "it is gone");
+        assert!(queue.withdraw_call(&Id::from(1)).is_none(), "the message is gone");
         assert_eq!(queue.pop().map(|queued| queued.message), Some(vec![2]));
-        assert!(queue.withdraw_call(&Id::from(2)).is_none(), "it has left");
+        assert!(queue.withdraw_call(&Id::from(2)).is_none(), "the message was sent");
     }
 
     #[test]

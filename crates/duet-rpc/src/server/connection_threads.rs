@@ -113,7 +113,7 @@ mod tests {
             let tell = tell.clone();
             releases.push(release);
             threads.find().expect("a thread").spawn(async move {
-                tell.send((number, thread::current().id())).expect("somebody listens");
+                tell.send((number, thread::current().id())).expect("the receiver exists");
                 // Blocks its thread until the test ends.
                 let _ = released.recv();
             });
@@ -135,7 +135,7 @@ mod tests {
         let mut ids = HashSet::new();
         for _ in 0..100 {
             let done = threads.find().expect("a thread").spawn(async { thread::current().id() });
-            ids.insert(here.block_on(done).expect("it is done"));
+            ids.insert(here.block_on(done).expect("the task is done"));
         }
         // The metrics may show the end of a task with a delay.
         assert!(ids.len() < 50, "{} threads", ids.len());

@@ -359,7 +359,7 @@ mod tests {
             outbox.send_text(text(size));
         }
         for size in sizes {
-            let message = outbox.message().expect("it waits");
+            let message = outbox.message().expect("a message waits");
             assert_eq!((message.len(), message[1]), (size, b' '));
             outbox.pop();
         }

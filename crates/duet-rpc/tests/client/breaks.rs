@@ -83,7 +83,7 @@ async fn p6_calls_between_two_connections_fail_immediately_and_are_never_sent() 
     let since = Instant::now();
     for _ in 0..100 {
         let call = client.call::<()>("count", ());
-        assert!(call.id().is_null(), "it has none on the wire");
+        assert!(call.id().is_null(), "the call has no id");
         let error = call.await.expect_err("there is no connection");
         assert_interrupted(&error);
         assert!(error.id().is_none() && !error.was_sent());

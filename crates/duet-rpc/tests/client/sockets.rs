@@ -43,7 +43,7 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
     }
     for url in urls {
         let begun: &'static Notify = Box::leak(Box::new(Notify::new()));
-        let (address, mut hub) = serve(&url.parse().expect("it is one"), begun);
+        let (address, mut hub) = serve(&url.parse().expect("the URL is valid"), begun);
         let connector = Connector::new(&address).expect("an address");
         let client = Client::builder(connector).backoff(QUICK);
         let client = client.connect().await.expect("the client connects");
@@ -57,16 +57,16 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
             begun.notified().await;
             hub.stop().await;
             let interrupted =
-                tokio::time::timeout(HANGS, pending).await.expect("it fails immediately");
-            let error = interrupted.expect("it does not panic").expect_err("nobody answers");
+                tokio::time::timeout(HANGS, pending).await.expect("the call fails immediately");
+            let error = interrupted.expect("no panic").expect_err("nobody answers");
             assert_eq!(error.kind(), ErrorKind::Interrupted, "{url}: {error:#}");
             assert!(error.is_recoverable());
             hub = serve(&address, begun).1;
             let connected = tokio::time::timeout(HANGS, client.connected()).await;
-            connected.expect("it does not hang").expect("it is there again");
+            connected.expect("no hang").expect("the server is back");
         }
         client.close().await;
         hub.stop().await;
     }
-    std::fs::remove_dir_all(folder).expect("it is ours");
+    std::fs::remove_dir_all(folder).expect("the folder can be removed");
 }

@@ -63,7 +63,7 @@ async fn p6_p9_subscription_of_a_client_reports_new_connections_and_ends_with_th
     world.server().notify("tick", [9]).await.expect("the notification is sent");
     assert_works(&client).await;
     client.close().await;
-    assert_eq!(late.next().await.expect("a notification arrives").expect("it missed nothing").0, 9);
+    assert_eq!(late.next().await.expect("a notification arrives").expect("there is no gap").0, 9);
     assert_gap(&mut ticks).await;
     assert_eq!(ticks.next().await.expect("a notification arrives").expect("the params fit").0, 9);
     assert!(ticks.next().await.is_none());
@@ -72,7 +72,7 @@ async fn p6_p9_subscription_of_a_client_reports_new_connections_and_ends_with_th
 
 /// The next item says that the connection was replaced.
 async fn assert_gap(ticks: &mut Subscription<(u64,)>) {
-    let error = ticks.next().await.expect("a notification arrives").expect_err("it is the gap");
+    let error = ticks.next().await.expect("a notification arrives").expect_err("there is a gap");
     assert_eq!((error.kind(), error.is_recoverable()), (ErrorKind::Interrupted, true));
     assert_eq!(
         format!("{error:#}"),

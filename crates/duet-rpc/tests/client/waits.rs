@@ -89,16 +89,16 @@ async fn p6_attempts_without_a_pause_let_others_run() {
 async fn p6_first_connection_is_tried_once_unless_configured_otherwise() {
     let world = World::new(echo());
     world.always(REFUSED);
-    let error = world.client(Router::new()).connect().await.expect_err("it is refused");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert_eq!(world.pauses(), [0]);
     world.always(Does::Hang);
     let since = Instant::now();
-    let error = world.client(Router::new()).connect().await.expect_err("it hangs");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(format!("{error:#}"), "cannot connect: the attempt timed out");
     assert_eq!(since.elapsed().as_secs(), 10);
     world.always(Does::Panic);
-    let error = world.client(Router::new()).connect().await.expect_err("it panics");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(error.kind(), ErrorKind::Panic);
     assert!(!format!("{error:#} {error:?}").contains("CANARY"));
 }

@@ -27,7 +27,7 @@ pub(super) fn serve_stdio() {
         .profile(Profile::agent())
         .router(server_router())
         .run()
-        .expect("it serves");
+        .expect("the server ends without an error");
 }
 
 /// Keeps a server running while it is needed.

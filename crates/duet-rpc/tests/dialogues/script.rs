@@ -73,13 +73,13 @@ pub(super) async fn speak(link: &str) {
     let back = client.call::<u64>("call_back", (21,)).await;
     let events = client.call::<u64>("tell", (100,)).await;
     if has_way_back {
-        assert_eq!(back.expect("it calls back"), 42, "{link}");
-        assert_eq!(events.expect("it tells"), 100, "{link}");
+        assert_eq!(back.expect("the server calls back"), 42, "{link}");
+        assert_eq!(events.expect("the server sends events"), 100, "{link}");
         assert_eq!(told.load(Ordering::Relaxed), 5050, "{link}");
         cancellation(&client, link).await;
     } else {
         for refused in [back, events] {
-            let error = refused.expect_err("there is no way back");
+            let error = refused.expect_err("the server cannot call the client");
             assert_eq!(error.kind(), ErrorKind::Remote, "{link}: {error:#}");
         }
     }
@@ -104,11 +104,11 @@ async fn calls(client: &Peer, link: &str) {
         let text: String = client.call("big", (bytes,)).await.expect("the call is answered");
         assert_eq!(text.len(), bytes, "{link}");
     }
-    let error = client.call::<()>("fail", ()).await.expect_err("it fails");
+    let error = client.call::<()>("fail", ()).await.expect_err("the call fails");
     let remote = error.remote().expect("an answer");
     assert_eq!((remote.code, &*remote.message), (-32042, "no ünit"), "{link}");
     for (method, code) in [("panic", -32603), ("nothing", -32601), ("late", -32602)] {
-        let error = client.call::<()>(method, ()).await.expect_err("it fails");
+        let error = client.call::<()>(method, ()).await.expect_err("the call fails");
         assert_eq!(error.remote().map(|remote| remote.code), Some(code), "{link} {method}");
         assert!(error.is_recoverable(), "{link} {method}");
     }

@@ -170,7 +170,7 @@ fn each_kind_of_diagnostic_is_found() {
         assert_eq!(open_document(&mut server, text), json!(wanted), "{text:?}");
     }
     let many = open_document(&mut server, &"TODO\n".repeat(5000));
-    assert_eq!(many.as_array().map(Vec::len), Some(100), "it has a bound");
+    assert_eq!(many.as_array().map(Vec::len), Some(100), "the number of diagnostics is bounded");
     bye(server);
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn promise(name: &str) -> (String, Vec<String>) {
         .map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned())
         .skip_while(|line| !line.starts_with("$ "))
         .take_while(|line| *line != "```");
-    (block.next().expect("it shows a command"), block.collect())
+    (block.next().expect("the comment shows a command"), block.collect())
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn examples_print_the_output_in_their_comments() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("it is built");
+            .expect("the example is built");
         let mut stdin = process.stdin.take().expect("a pipe");
         // An example that reads nothing may have ended already.
         if let Some(input) = input {

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
-    let folder = test.parent().and_then(Path::parent).expect("it is in target/…/deps");
+    let folder = test.parent().and_then(Path::parent).expect("the test is in target/…/deps");
     let program = folder.join("examples").join(name);
     if !program.exists() {
         // `cargo test` builds the examples, but not for a single test file.

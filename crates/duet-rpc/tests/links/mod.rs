@@ -106,8 +106,8 @@ where
             runtime.shutdown_background();
         });
         match told.recv_timeout(HANGS) {
-            Err(_) => panic!("it hangs ({place}, {kind})"),
-            Ok(Err(error)) => panic!("it failed ({place}, {kind}): {error}"),
+            Err(_) => panic!("the scenario hangs ({place}, {kind})"),
+            Ok(Err(error)) => panic!("the scenario failed ({place}, {kind}): {error}"),
             Ok(Ok(())) => {}
         }
     }

@@ -87,7 +87,7 @@ impl Client {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it can be started");
+            .expect("the program starts");
         let input = server.stdin.take();
         let output: ChildStdout = server.stdout.take().expect("a pipe");
         let (tell, lines) = channel();
@@ -103,7 +103,7 @@ impl Client {
         let text = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
         );
-        let input = self.input.as_mut().expect("it is open");
+        let input = self.input.as_mut().expect("stdin is open");
         input.write_all(text.as_bytes()).expect("the remote reads");
     }
 

@@ -105,7 +105,7 @@ async fn p7_aliases_provided_and_blocking_methods_are_served() {
     let database = DatabaseClient::new(&peer);
     assert_eq!(database.get_value("x".to_owned()).await.expect("the call is answered"), "xx");
     assert_eq!(database.provided("x".to_owned()).await.expect("the call is answered"), "xx");
-    let error = database.provided(String::new()).await.expect_err("it is empty");
+    let error = database.provided(String::new()).await.expect_err("the name is empty");
     assert_eq!(error.remote().map(|remote| remote.code), Some(7));
     database.cancel().await.expect("the notification is sent");
     for name in ["db/remove", "db/erase", "rm"] {
@@ -152,6 +152,6 @@ async fn p7_the_library_may_have_another_path() {
     let (_server, peer) = connect(Adder.into_router(), Router::new());
     let adder = ElsewhereClient::new(peer);
     assert_eq!(adder.add(1, 2).await.expect("the call is answered"), 3);
-    let error = adder.add(i64::MAX, 1).await.expect_err("it is too large");
+    let error = adder.add(i64::MAX, 1).await.expect_err("the sum is too large");
     assert!(matches!(error.as_remote(), Some(ElsewhereError::Large { at: i64::MAX })));
 }

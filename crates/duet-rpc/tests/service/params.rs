@@ -168,7 +168,7 @@ async fn p7_a_typed_client_sends_names_leaves_out_none_and_obeys_positional() {
 #[test]
 fn e4_positional_params_are_named_as_in_a_struct() {
     #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "it is never read")]
+    #[expect(dead_code, reason = "the field is never read")]
     struct Mixed {
         a: i64,
         #[serde(default)]

@@ -132,7 +132,7 @@ impl Journal {
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().expect("nobody panics while it is written")
+        self.0.lock().expect("no writer panics")
     }
 
     pub(crate) fn note(&self, event: Event) {

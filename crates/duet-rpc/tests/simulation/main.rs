@@ -253,14 +253,14 @@ fn a_seed_is_the_same_each_time_and_everywhere() {
     let elsewhere = Command::new(std::env::current_exe().expect("this is a program"))
         .args(["--exact", "digests_for_another_process", "--ignored", "--nocapture"])
         .output()
-        .expect("it runs again");
+        .expect("the program starts");
     let elsewhere = String::from_utf8(elsewhere.stdout).expect("text");
     let lines = elsewhere.lines().filter_map(|line| line.strip_prefix(DIGEST));
     assert_eq!(here, lines.collect::<Vec<_>>());
 }
 
 #[test]
-#[ignore = "it is run by the test above"]
+#[ignore = "the test above runs this"]
 fn digests_for_another_process() {
     let lines = digests().into_iter().map(|line| format!("\n{DIGEST}{line}\n"));
     std::io::stdout().write_all(lines.collect::<String>().as_bytes()).expect("stdout is there");

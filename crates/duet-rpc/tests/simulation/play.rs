@@ -40,7 +40,7 @@ pub(crate) fn play(world: &World) -> (Journal, Outcome) {
             Outcome { disconnects: [None, None], unmatched: [0; 2], was_quiet: false };
         let run = run(world, &journal, &mut outcome);
         if tokio::time::timeout(FOR_EVER, run).await.is_err() {
-            journal.object("it hangs".to_owned());
+            journal.object("the run hangs".to_owned());
         }
         (journal, outcome)
     })

@@ -24,7 +24,7 @@ impl AsyncRead for Silent {
         _: &mut Context<'_>,
         _: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 10_000, "it spins");
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 10_000, "the peer spins");
         Poll::Pending
     }
 }
@@ -114,7 +114,7 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     peer.notify("first", ()).await.expect("there is room");
     let begun = Instant::now();
     let call = peer.call::<()>("second", ()).timeout(10 * TENTH).restart_on_progress(1, TENTH);
-    assert_eq!(call.await.expect_err("there is none").kind(), ErrorKind::Timeout);
+    assert_eq!(call.await.expect_err("there is no room").kind(), ErrorKind::Timeout);
     assert_eq!(begun.elapsed(), TENTH);
 }
 

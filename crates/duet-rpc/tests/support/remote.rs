@@ -20,7 +20,7 @@ impl Remote {
     pub(crate) async fn next(&mut self) -> Value {
         let mut line = String::new();
         let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
-        read.await.expect("something comes").expect("it is open");
+        read.await.expect("a line arrives").expect("the connection is open");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("a message: {line:?}"))
     }
 

@@ -56,12 +56,16 @@ fn said(error: &Value) -> String {
 
 #[test]
 fn p7_parameters_become_a_type() {
-    assert_eq!(read::<(i64, String)>(&params(r#"[1,"a"]"#)).expect("it fits").1, "a");
-    let range: Range = read(&params(r#"{"start":{"line":1},"end":{"line":2}}"#)).expect("it fits");
+    assert_eq!(read::<(i64, String)>(&params(r#"[1,"a"]"#)).expect("the params fit").1, "a");
+    let range: Range =
+        read(&params(r#"{"start":{"line":1},"end":{"line":2}}"#)).expect("the params fit");
     assert_eq!((range.start.line, range.end.line), (1, 2));
-    let range: Range = read(&params(r#"[{"line":1},[2]]"#)).expect("it fits");
+    let range: Range = read(&params(r#"[{"line":1},[2]]"#)).expect("the params fit");
     assert_eq!((range.start.line, range.end.line), (1, 2));
-    assert_eq!(read::<Level>(&params(r#"["warn"]"#)).expect("it fits").level, Severity::Warn);
+    assert_eq!(
+        read::<Level>(&params(r#"["warn"]"#)).expect("the params fit").level,
+        Severity::Warn
+    );
     for text in ["", "null", "{}", "[]", r#"{"more":[1]}"#] {
         read::<IgnoredAny>(&params(text)).expect("everything is ignored");
     }
@@ -74,7 +78,7 @@ fn p7_absent_and_null_are_read_as_null_and_then_as_empty() {
         read::<Nothing>(&params(text)).expect("null is nothing");
         assert!(read::<Option<Range>>(&params(text)).expect("null is none").is_none());
         assert_eq!(read::<Value>(&params(text)).expect("null is a value"), Value::Null);
-        assert_eq!(read::<Choices>(&params(text)).expect("all is optional").verbose, None);
+        assert_eq!(read::<Choices>(&params(text)).expect("all members are optional").verbose, None);
         read::<Empty>(&params(text)).expect("an empty array");
         assert!(read::<Vec<u8>>(&params(text)).expect("an empty array").is_empty());
         assert!(read::<HashMap<String, u8>>(&params(text)).expect("an empty object").is_empty());

@@ -166,7 +166,7 @@ fn a_signal_that_nobody_receives_any_more_is_ignored() {
 }
 
 #[test]
-#[ignore = "it is the other process of the tests above"]
+#[ignore = "the tests above run this in another process"]
 fn helper() {
     let role = std::env::var(ROLE).unwrap_or_default();
     match role.as_str() {

@@ -134,7 +134,7 @@ impl Inner {
     fn ask(&mut self) {
         self.asked += 1;
         if self.asked == TOO_OFTEN {
-            self.journal.object("it spins".to_owned());
+            self.journal.object("a peer spins".to_owned());
             self.break_down(Mishap::Reset);
         }
     }

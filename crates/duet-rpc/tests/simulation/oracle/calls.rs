@@ -63,12 +63,12 @@ impl Oracle<'_> {
                     return Err(format!("its deadline is {deadline}"));
                 }
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("its answer had come".into());
+                    return Err("its answer had arrived".into());
                 }
                 if !self.messages[call.side].iter().any(is_it)
                     && self.had_room(call.side, call.begun, *at)
                 {
-                    return Err("it was never sent, and there was room".into());
+                    return Err("it was never sent although there was room".into());
                 }
             }
             Some(End::Disconnected) => {
@@ -76,7 +76,7 @@ impl Oracle<'_> {
                     return Err("the connection is open".into());
                 }
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("its answer had come".into());
+                    return Err("its answer had arrived".into());
                 }
             }
             Some(End::Capacity) => {
@@ -89,7 +89,7 @@ impl Oracle<'_> {
             Some(End::Other(_)) => return Err("no call may end like this".into()),
             None => {
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("it was dropped, and its answer had come".into());
+                    return Err("it was dropped although its answer had arrived".into());
                 }
             }
         }
