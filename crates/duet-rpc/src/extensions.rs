@@ -24,7 +24,7 @@ impl Extensions {
         if let Some(value) = find(&self.lock()) {
             return value;
         }
-        // Made without the lock, because it runs code of the application.
+        // Make the value without the lock, because that runs code of the application.
         let made = Arc::new(T::default());
         let mut values = self.lock();
         // Another thread may have added a value meanwhile.

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// A terminal: its screen, and the program's end.
+/// Makes a terminal. Returns the user's end (the screen) and the program's end.
 pub(crate) fn terminal() -> (OwnedFd, File) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .expect("a terminal can be made");

@@ -302,8 +302,8 @@ impl Subscriptions {
     }
 }
 
-/// The subscriptions of a client. Each connection gets them before its first message, so that only one table
-/// hands out messages.
+/// The subscriptions of a client. Each connection gets them before its first message, so a connection needs
+/// only one table of subscriptions.
 pub(crate) struct ClientSubscriptions {
     message_bytes: usize,
     of_moment: Mutex<OfMoment>,

@@ -59,7 +59,7 @@ impl WorkerPool {
         Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST, false)))
     }
 
-    /// The workers of a server, if it has any, also for methods that are new.
+    /// The workers of a server; `None` if it has no workers. New methods run here too.
     #[cfg(unix)]
     pub(crate) fn of_server(most: usize) -> Option<Arc<Self>> {
         (most > 0).then(|| WorkerPool::new(most, true))

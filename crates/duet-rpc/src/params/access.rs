@@ -1,6 +1,7 @@
 //! Access to elements, members and variants during the second reading.
 //!
-//! Each of them becomes a reader. A problem inside it gets the step that leads to it as a part of its path.
+//! Each element, member and variant gets a reader of its own. If the reader finds a problem, the step to the
+//! element is added to the path of the problem.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use super::reader::ParamsReader;
 /// The names that a type lists: its members, or its variants.
 pub(super) type Names = &'static [&'static str];
 
-/// Replaces a name in a path that only the remote knows.
+/// Stands in a path for a member name that the remote chose.
 const ANY_NAME: PathStep = PathStep::Member(Cow::Borrowed("*"));
 
 /// The elements of an array, or the members of an object.

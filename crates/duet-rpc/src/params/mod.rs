@@ -147,7 +147,7 @@ fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     })
 }
 
-/// Replaces the value that begins there.
+/// Replaces the value that begins at this offset.
 fn replace(text: &str, at: usize, by: impl FnOnce(&str) -> String) -> String {
     let (before, rest) = text.split_at(at);
     let (value, after) = rest.split_at(first_value(rest).map_or(0, str::len));

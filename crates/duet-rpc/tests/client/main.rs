@@ -123,7 +123,7 @@ impl World {
         self.servers().pop().expect("there was a connection")
     }
 
-    /// Ends the connection from the server, and waits until the client has seen it.
+    /// Closes the connection at the server, and waits until the client has noticed the end.
     async fn break_off(&self, client: &Client) {
         let peer = client.peer().expect("the client is connected");
         self.server().close().await;
@@ -176,9 +176,9 @@ async fn assert_works(client: &Client) {
 async fn assert_over(client: &Client, expected: CloseReason) {
     let since = Instant::now();
     let errors = [
-        client.call::<String>("echo", ["x"]).await.expect_err("it is over"),
-        client.notify("echo", ["x"]).await.expect_err("it is over"),
-        client.connected().await.expect_err("it is over"),
+        client.call::<String>("echo", ["x"]).await.expect_err("the client is closed"),
+        client.notify("echo", ["x"]).await.expect_err("the client is closed"),
+        client.connected().await.expect_err("the client is closed"),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:#}");

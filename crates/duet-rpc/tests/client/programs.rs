@@ -50,7 +50,7 @@ async fn p6_program_that_cannot_be_started_is_named_and_not_tried_again() {
         let client = builder.start();
         let end = client.closed().await;
         assert_eq!(end.reason(), CloseReason::ConnectFailed, "{end:?}");
-        let error = client.connected().await.expect_err("it is over");
+        let error = client.connected().await.expect_err("the client is closed");
         let text = format!("{error:#}");
         assert!(text.contains(told) && !text.contains("reading or writing"), "{text}");
         assert_eq!(starts.load(Ordering::SeqCst), 1);
@@ -202,7 +202,7 @@ async fn p6_after_stop_reconnecting_the_end_of_the_server_ends_the_client() {
         client.notify("exit", ()).await.expect("the notification is sent");
         let end = client.closed().await;
         assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(code));
-        let error = client.call::<i64>("more", ()).await.expect_err("it is over");
+        let error = client.call::<i64>("more", ()).await.expect_err("the client is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(starts.load(Ordering::SeqCst), 1);
     }

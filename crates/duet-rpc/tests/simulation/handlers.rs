@@ -67,7 +67,8 @@ pub(crate) fn router(
 fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
     let (stats, limits) = (peer.stats(), &profile.limits);
     let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
-    // Notifications may exceed the limit, by their bytes, and so may the rest of a batch.
+    // Notifications may exceed the limit, because only their bytes are limited. The rest of a batch may
+    // exceed it too.
     let most_waiting = limits.waiting + limits.waiting_bytes / 256 * 4 + 8;
     // The method that closes is never refused.
     if stats.running > most_running + 1
@@ -140,6 +141,6 @@ fn progress_words(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Dollar | Dialect::None => ("$/progress", "token"),
         Dialect::Notifications => ("notifications/progress", "progressToken"),
-        other => panic!("no words for {other:?}"),
+        other => panic!("no progress message for {other:?}"),
     }
 }

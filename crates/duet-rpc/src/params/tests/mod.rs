@@ -109,7 +109,7 @@ fn p7_the_culprit_is_named_by_its_path() {
         (wire::<Wrapped>, r#"{"inner":{"line":"cAnArY"}}"#, "inner.line: integer, not string"),
         (wire::<Choices>, r#"{"verbose":"cAnArY"}"#, "verbose: boolean, not string"),
         (wire::<Choices>, r#"{"at":{"line":"cAnArY"}}"#, "at.line: integer, not string"),
-        // The first in the order of the text, not of the alphabet.
+        // The error names the first wrong member in the text, not in the alphabet.
         (wire::<Range>, r#"{"start":1,"end":1}"#, "start: object, not number"),
         // The remote chooses the names in a map.
         (wire::<Points>, r#"{"cAnArY":{"line":"cAnArY"}}"#, "*.line: integer, not string"),
