@@ -1,4 +1,4 @@
-//! The examples print what their first comments say.
+//! The examples print the output that their first comments promise.
 
 use std::io::Write;
 use std::path::Path;

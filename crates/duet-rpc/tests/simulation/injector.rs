@@ -1,4 +1,4 @@
-//! Injector: writes bytes on the link, between the messages of the peers, that no peer would write.
+//! Injector: puts bytes that no peer would write on the link, between the messages of the peers.
 
 use duet_rpc::proto::frame::Framing;
 

@@ -112,7 +112,7 @@ impl fmt::Display for Figures {
         let hours = self.virtual_ms as f64 / 3_600_000.0;
         writeln!(
             f,
-            "{:>12} seeds; for {} of them the model knows every outcome",
+            "{:>12} seeds, and for {} of them the model knows every outcome",
             self.seeds, self.exact
         )?;
         writeln!(f, "{hours:>12.1} hours of simulated time")?;
