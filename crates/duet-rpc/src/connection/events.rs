@@ -166,7 +166,7 @@ impl TopicStream {
         let Some(event) = self.queue().pop() else { return false };
         let (sequence, dropped, data) = (event.sequence, event.dropped, &*event.data);
         let params = Params { topic: &self.topic, sequence, dropped, data };
-        // All of it is JSON already, so this cannot fail.
+        // The event is JSON already, so this cannot fail.
         let _ = out.send(|out| write_notification(out, &self.method, Some(&params)));
         true
     }

@@ -143,13 +143,13 @@ impl Budget {
         }
     }
 
-    /// Lets a handler begin whose answers are of this size, unless it has to wait.
+    /// Lets a handler with answers of this size begin, unless it has to wait.
     pub(crate) fn try_reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Option<Reservation> {
         let is_empty = self.queue_of(size).available_permits() > 0;
         is_empty.then(|| self.reserve_now(size).ok()).flatten()
     }
 
-    /// Waits until a handler may begin whose answers are of this size.
+    /// Waits until a handler with answers of this size may begin.
     pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
         if let Some(reservation) = self.try_reserve(size) {
             return reservation;
@@ -229,7 +229,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// The part of the budget that a handler which has begun takes.
+/// The part of the budget that a running handler takes.
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
     estimate: usize,

@@ -75,7 +75,7 @@ pub(super) fn add(figure: &AtomicU64, count: u64) {
 }
 
 impl Shared {
-    /// The state of a new connection. Without a budget that it shares with other connections, it has its own.
+    /// The state of a new connection. Without a shared budget, the connection gets its own.
     pub(crate) fn new(profile: &Profile, is_exchange: bool, budget: Option<Arc<Budget>>) -> Self {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;

@@ -286,7 +286,7 @@ fn enlarge(fd: &OwnedFd) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn enlarge(_: &OwnedFd) {}
 
-/// Returns `true` if this is a pipe in what Linux calls packet mode.
+/// Returns `true` if this is a pipe in Linux's packet mode.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_packets(flags: OFlags) -> bool {
     flags.contains(OFlags::DIRECT)

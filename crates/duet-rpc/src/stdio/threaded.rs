@@ -172,7 +172,7 @@ impl StdoutWriter {
             } else {
                 let bytes = outbox.bytes();
                 let chunk = self.descriptor.piece(bytes.get(..CHUNK).unwrap_or(bytes)).to_vec();
-                // The result of the thread shows if it has ended.
+                // If the thread has ended, its last result shows that.
                 let _ = self.chunks.send(chunk);
                 self.is_writing = true;
             }

@@ -60,7 +60,7 @@ impl Spare {
         }
     }
 
-    /// Takes an empty large buffer away, for the next connection that needs one.
+    /// Recycles an empty large buffer, for the next connection that needs one.
     #[inline]
     pub(crate) fn recycle(self, buffer: &mut Vec<u8>) {
         if buffer.is_empty() && buffer.capacity() > LARGE {

@@ -137,7 +137,7 @@ async fn p5_p6_state_is_not_connected_when_a_call_reports_the_break() {
 async fn p5_p6_an_error_says_why_there_is_no_connection() {
     let world = World::new(echo());
     let client = world.client(Router::new()).start();
-    let error = client.call::<()>("echo", ["x"]).await.expect_err("it has only begun");
+    let error = client.call::<()>("echo", ["x"]).await.expect_err("the client has just started");
     assert_eq!(
         format!("{error:#}"),
         "the connection is down, the client is reconnecting: the first connection is not ready"
@@ -219,7 +219,7 @@ async fn p6_watch_shows_each_state_of_a_client() {
             ClientState::Disconnected(_) => break,
             _ => {}
         }
-        watch.changed().await.expect("the client is there");
+        watch.changed().await.expect("the client exists");
     }
     // The watch may miss a short-lived state.
     seen.retain(|state| state != "1 None");

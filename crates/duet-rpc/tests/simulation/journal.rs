@@ -21,7 +21,8 @@ pub(crate) enum Event {
     /// Its writer was closed, its reader was dropped.
     Shut(usize),
     StoppedReading(usize),
-    /// The last byte of its message of this number was taken from it, or reached the other.
+    /// The link took the last byte of the message with this number from the side, or the byte reached the
+    /// other side.
     Sent(usize, usize),
     Arrived(usize, usize),
     /// The last byte of this injected piece reached it.

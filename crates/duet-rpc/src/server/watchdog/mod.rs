@@ -69,7 +69,7 @@ impl fmt::Display for ShutdownTrigger {
 pub(crate) type OnTrigger = Box<dyn Fn(ShutdownTrigger, &Alarm) + Send>;
 
 /// Owns the watchdog's thread. When it is dropped, the thread ends, unless the alarm is armed: then the
-/// thread stays until the end. After the thread has ended, the process ignores the signals.
+/// thread runs until the process ends. After the thread has ended, the process ignores the signals.
 #[derive(Debug)]
 pub(crate) struct Watchdog(Alarm);
 

@@ -1,4 +1,4 @@
-//! The parent process: the server ends when it ends (L10).
+//! The parent process, whose end also ends the server (L10).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, getppid, test_kill_process};
 
-/// The interval of the watchdog's checks where the system has no notification.
+/// The interval of the watchdog's checks on systems without pidfds.
 const GLANCE: Duration = Duration::from_millis(250);
 
 /// A process whose end ends this one. The system's death signal (`PR_SET_PDEATHSIG`) does not help: it comes

@@ -98,7 +98,7 @@ async fn bytes_that_arrive_during_a_pause_are_received_after_it() {
                 tokio::task::yield_now().await;
                 assert!(once(|cx| stdio.poll_remote_closed(cx)).is_pending());
             }
-            // The runtime will not report these bytes again: they must be found.
+            // The runtime will not report these bytes again, so the transport must look for them.
             let (mut inbox, mut found) = (inbox(), Vec::new());
             while found.is_empty() {
                 poll_fn(|cx| stdio.poll_receive(cx, &mut inbox)).await.unwrap();
