@@ -1,9 +1,9 @@
-//! Instructions per message: a guard against unnoticed slowdowns.
+//! Instructions per message: a benchmark that fails on slowdowns.
 //!
 //! Time differs between machines and between minutes; instruction counts do not. An echo server runs twice
 //! under callgrind, the second time with twice as many messages, and the difference is the cost of the
-//! messages alone. A row above the table below fails the run. A row far below it is reported, so that the
-//! table can follow.
+//! messages alone. A count above its row in the table fails the run. A count far below it is reported, so
+//! that the table can be updated.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench hot_path
@@ -108,7 +108,7 @@ fn check() -> io::Result<bool> {
         let change = count / row.instructions - 1.0;
         let verdict = match change {
             change if change > MARGIN => "TOO MANY",
-            change if change < -MARGIN => "fewer: the table in benches/hot_path.rs should follow",
+            change if change < -MARGIN => "fewer: update the table in benches/hot_path.rs",
             _ => "",
         };
         is_well &= change <= MARGIN;
@@ -175,8 +175,7 @@ impl Row {
     }
 }
 
-/// Reads until `count` results have arrived. The rest of the last one may stay for the next call, because it
-/// is already on its way.
+/// Reads until `count` results have arrived. The rest of the last result may stay for the next call.
 fn read_results(output: &mut impl Read, count: usize) -> io::Result<()> {
     const RESULT: &[u8] = b"\"result\":";
     let (mut answers, mut chunk) = (Vec::new(), vec![0; 64 * 1024]);

@@ -1,8 +1,8 @@
 //! Time from the start of the daemon to its first answer, and its idle memory (S5). A loop that parses
-//! nothing alternates with it, because machines are noisy.
+//! nothing takes turns with it, as a reference for the speed of the machine.
 //!
-//! The command is built like `packaging/build` does. The one that cargo builds beside a benchmark has another
-//! profile, and the features that tests need.
+//! The command is built as `packaging/build` builds it. The command that cargo builds for a benchmark has
+//! another profile, and the features that tests need.
 //!
 //! ```console
 //! cargo bench -p duet-rpc-cli --bench startup
@@ -94,11 +94,12 @@ impl Contender {
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let begun = Instant::now();
-        let mut child = command.spawn().expect("it is built");
+        let mut child = command.spawn().expect("the program starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        stdin.write_all(self.message).expect("it reads");
+        stdin.write_all(self.message).expect("the remote reads");
         let mut answer = [0; 4096];
-        let count = child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("it answers");
+        let count =
+            child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("an answer arrives");
         self.times.push(begun.elapsed());
         assert!(count > 0, "{} answers", self.name);
         self.memory.extend(resident_kib(&child));
@@ -114,7 +115,8 @@ fn build_released() -> PathBuf {
     assert!(cargo.status().expect("cargo runs").success());
     // This benchmark is target/release/deps/startup-….
     let here = std::env::current_exe().expect("this is a file");
-    let folder = here.parent().and_then(Path::parent).expect("it is in a folder of cargo's");
+    let folder =
+        here.parent().and_then(Path::parent).expect("the benchmark is in a folder of cargo");
     folder.join("duet-rpc")
 }
 

@@ -89,7 +89,7 @@ impl Testbed {
     async fn big(&self, bytes: usize) -> Result<String, Failure> {
         const MOST: usize = 1 << 30;
         if bytes > MOST {
-            return Err(Failure::internal("there is not so much memory"));
+            return Err(Failure::internal("not enough memory"));
         }
         Ok("x".repeat(bytes))
     }
@@ -105,7 +105,7 @@ impl Testbed {
 
     /// Prints to stdout, which belongs to the messages.
     #[rpc]
-    #[expect(clippy::print_stdout, reason = "that is the test")]
+    #[expect(clippy::print_stdout, reason = "the test needs a stray print")]
     async fn print(&self) -> Result<(), Failure> {
         print!("Content-Length: 5\r\n\r\nstray\n");
         std::io::stdout().flush()?;

@@ -31,7 +31,7 @@ pub(crate) fn print(text: &str) -> Exit {
 
 /// Reports that stdout cannot be written, and returns the exit code.
 pub(crate) fn cannot_write(error: &io::Error) -> Exit {
-    // A reader that closes the pipe has seen enough.
+    // A reader that closes the pipe needs no error message.
     if error.kind() != io::ErrorKind::BrokenPipe {
         say(format_args!("cannot write to stdout: {error}"));
     }

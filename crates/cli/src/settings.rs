@@ -95,11 +95,11 @@ mod tests {
 
     use crate::args::{Args, ProfileName};
 
-    /// The table in the help is written by hand, so it is checked against the profiles.
+    /// The table in the help is handwritten, so this test compares it with the profiles.
     #[test]
     fn c3_help_of_rpc_matches_the_profiles() {
         let mut command = Args::command();
-        let rpc = command.find_subcommand_mut("rpc").expect("it is there");
+        let rpc = command.find_subcommand_mut("rpc").expect("the command exists");
         let help = rpc.render_long_help().to_string();
         let row = |name: &str| -> Vec<String> {
             let mut rows = help.lines().map(str::split_whitespace);

@@ -49,11 +49,11 @@ struct Report {
 
 impl Report {
     fn run(mut command: Command) -> Report {
-        let output = command.output().expect("the doctor ends");
+        let output = command.output().expect("doctor ends");
         let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
         let report = Report { text, output };
         let stderr = String::from_utf8_lossy(&report.output.stderr);
-        assert_eq!(stderr, "", "it has said all in the table");
+        assert_eq!(stderr, "", "stderr is empty");
         assert!(!report.text.contains('\x1b'), "no colours: {}", report.text);
         let folder = std::env::temp_dir().display().to_string();
         for secret in [&*folder, DAEMON, "/tmp"] {
@@ -109,8 +109,13 @@ fn script(folder: &Folder, text: &str) -> PathBuf {
         .spawn()
         .expect("there is a shell");
     let text = format!("#!/bin/sh\n{}\n", text.replace("DAEMON", &format!("'{DAEMON}'")));
-    writer.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it reads");
-    assert!(writer.wait().expect("it is our child").success());
+    writer
+        .stdin
+        .take()
+        .expect("the stream is piped")
+        .write_all(text.as_bytes())
+        .expect("the remote reads");
+    assert!(writer.wait().expect("the process can be waited for").success());
     path
 }
 
@@ -167,13 +172,13 @@ fn banner_on_stdout_fails_the_stdout_check() {
 
 #[test]
 fn script_that_prints_at_the_end_and_hides_the_exit_code_fails() {
-    let text = "DAEMON \"$@\"\necho 'a word behind'\necho 'a reason' >&2\nexit 7";
+    let text = "DAEMON \"$@\"\necho 'a word after'\necho 'a reason' >&2\nexit 7";
     let report = failure_of_script(text);
-    report.has_failed("version", "-", "no version", "saw exit status: 7, 0.1.0\\na word behind");
+    report.has_failed("version", "-", "no version", "saw exit status: 7, 0.1.0\\na word after");
     for profile in PROFILES {
         report.is("ok", "first answer", profile);
         report.is("ok", "echo", profile);
-        report.has_failed("stdout", profile, "of stdout", "saw a word behind");
+        report.has_failed("stdout", profile, "of stdout", "saw a word after");
         let detail = "sent the end of stdin; expected exit status: 0 within 2s; \
                       saw exit status: 7; stderr a reason; next: have the script";
         report.has_failed("exit", profile, "another exit code", detail);
@@ -181,7 +186,7 @@ fn script_that_prints_at_the_end_and_hides_the_exit_code_fails() {
 }
 
 #[test]
-fn wrong_answers_fail_with_what_was_expected_and_seen() {
+fn wrong_answers_fail_with_expected_and_received_values() {
     let text = r#"
         test "$1" = --version && echo 9.9.9 && exit
         test "$3" = agent || exec DAEMON "$@"
@@ -236,7 +241,7 @@ fn program_that_prints_without_end_is_stopped() {
     }
 }
 
-/// A program whose processes hold a pipe open, which shows if one of them is left.
+/// A program whose processes hold a pipe open, so that the test sees if one of them is left.
 struct Watched {
     program: PathBuf,
     pipe: File,
@@ -250,14 +255,14 @@ impl Watched {
         let text = format!("exec 9>'{}'\necho begun >&9\n{text}", pipe.display());
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
         let pipe = OpenOptions::new().read(true).custom_flags(nonblocking).open(&pipe);
-        let pipe = pipe.expect("it was just made");
+        let pipe = pipe.expect("the pipe was just made");
         Watched { program: script(&folder, &text), pipe, _folder: folder }
     }
 
     fn wait_for(&self, event: PollFlags) {
         let mut fds = [PollFd::new(&self.pipe, event)];
-        poll(&mut fds, Some(&HANG)).expect("it can be polled");
-        assert!(fds[0].revents().contains(event), "{event:?} has not come");
+        poll(&mut fds, Some(&HANG)).expect("the pipe can be polled");
+        assert!(fds[0].revents().contains(event), "{event:?} has not arrived");
     }
 }
 
@@ -306,10 +311,10 @@ fn doctor_that_is_interrupted_leaves_no_process() {
         let program = Watched::new("trap '' TERM\nsleep 1000\nexit 0");
         let mut command = doctor(Some(&program.program));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().expect("the doctor starts");
+        let child = command.spawn().expect("doctor starts");
         program.wait_for(PollFlags::IN);
-        kill_process(Pid::from_child(&child), signal).expect("it lives");
-        let output = child.wait_with_output().expect("it is our child");
+        kill_process(Pid::from_child(&child), signal).expect("the process is not reaped yet");
+        let output = child.wait_with_output().expect("the process can be waited for");
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(output.stdout, b"");
         assert_eq!(output.stderr, b"duet-rpc: the checks were interrupted\n");
@@ -328,9 +333,10 @@ fn l4_doctor_is_not_interrupted_by_an_ignored_signal() {
     );
     let program = Watched::new(&text);
     let mut shell = after("trap '' HUP", &doctor(Some(&program.program)));
-    let mut doctor = shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut doctor =
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the program starts");
     program.wait_for(PollFlags::IN);
-    kill_process(Pid::from_child(&doctor), Signal::HUP).expect("it waits for the program");
+    kill_process(Pid::from_child(&doctor), Signal::HUP).expect("the process is not reaped yet");
     fs::write(&go, "go\n").expect("the program reads it");
     assert_eq!(doctor.wait().expect("our child").code(), Some(0));
 }
@@ -357,6 +363,6 @@ fn log_file_of_the_user_is_checked_and_unchanged() {
         report.has_failed("log file", "-", why, "saw ");
         assert_eq!(report.last_line(), "1 of 14 checks FAILED");
     }
-    assert_eq!(fs::read(&there).expect("it is there"), b"what I wrote\n");
-    assert_eq!(fs::read_dir(folder.path("")).expect("it is there").count(), 1);
+    assert_eq!(fs::read(&there).expect("the file exists"), b"what I wrote\n");
+    assert_eq!(fs::read_dir(folder.path("")).expect("the folder exists").count(), 1);
 }

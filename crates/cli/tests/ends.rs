@@ -87,7 +87,7 @@ fn l4_a_signal_ignored_at_the_start_stays_ignored() {
     }
 }
 
-/// Even if a handler blocks its thread, or the reading thread, beyond the time limit.
+/// This holds even if a handler blocks its thread, or the reading thread, beyond the time limit.
 #[test]
 fn l3_l4_the_log_states_the_reason_of_the_end_while_a_handler_blocks() {
     let rows = [
@@ -161,7 +161,7 @@ fn l10_without_the_flag_the_daemon_outlives_its_parent() {
         let mut daemon = Daemon::spawn(shell, framing_of(profile));
         daemon.ask(1, "version", "[]");
         daemon.kill(Signal::KILL);
-        daemon.process.wait().expect("it is our child");
+        daemon.process.wait().expect("the process can be waited for");
         for id in 2..100 {
             assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
         }
@@ -177,7 +177,7 @@ fn l10_without_the_flag_the_daemon_outlives_its_parent() {
 fn l10_the_end_of_the_thread_that_started_it_is_not_the_end_of_the_parent() {
     for profile in PROFILES {
         let start = move || Daemon::rpc(profile, &["--exit-with-parent"]);
-        let mut daemon = thread::spawn(start).join().expect("it starts");
+        let mut daemon = thread::spawn(start).join().expect("the thread does not panic");
         for id in 1..100 {
             assert_eq!(daemon.ask(id, "version", "[]")["id"], id, "{profile}");
         }
@@ -195,7 +195,7 @@ fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
         let script = format!(r#"exec 3<&0; "$@" {option} <&3 3<&- & {end}"#);
         let shell = in_shell(&script, &rpc(&["--profile", profile]));
         let mut daemon = Daemon::spawn(shell, framing_of(profile));
-        daemon.process.wait().expect("it is our child");
+        daemon.process.wait().expect("the process can be waited for");
         daemon
     };
     for profile in PROFILES {
@@ -204,7 +204,7 @@ fn l10_a_parent_that_dies_immediately_leaves_no_process_behind() {
         drop(daemon.stdin.take());
         daemon.read_stderr_to_end();
     }
-    // With the id of the shell, the daemon can detect it.
+    // If the daemon knows the id of the shell, it detects the end.
     for (number, end) in (0..12).zip(ends.iter().cycle()) {
         let daemon = start(PROFILES[number % PROFILES.len()], "--exit-with-parent=$$", end);
         check_ended_with_parent(&daemon, end);
@@ -239,7 +239,8 @@ fn l4_a_signal_ends_a_daemon_that_cannot_start_and_has_a_full_stderr() {
     let receives_signals = || {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = u64::from_str_radix(mask.unwrap_or("0").trim(), 16).expect("it is a mask");
+        let mask =
+            u64::from_str_radix(mask.unwrap_or("0").trim(), 16).expect("the mask is a number");
         mask >> (Signal::TERM.as_raw() - 1) & 1 == 1
     };
     while !receives_signals() {
@@ -262,7 +263,7 @@ fn check_failure(daemon: Daemon, case: &str) {
 /// Kinds of stdout: our end, and the daemon's.
 fn outputs() -> [(&'static str, OwnedFd, OwnedFd); 2] {
     let (reader, writer) = pipe();
-    let (ours, theirs) = UnixStream::pair().expect("sockets are to be had");
+    let (ours, theirs) = UnixStream::pair().expect("sockets can be made");
     [("pipe", reader, writer), ("socket", ours.into(), theirs.into())]
 }
 
@@ -285,7 +286,7 @@ fn l7_stdout_closed_while_idle_is_exit_code_1() {
                 drop(ours);
                 let end = daemon.wait(Instant::now());
                 assert_eq!(end.status.code(), Some(1), "{case}: {end:?}");
-                // The test bed prints more than records.
+                // The test bed also prints lines that are not records.
                 let errors = end.lines.iter().filter(|line| line.contains(" ERROR ")).count();
                 assert_eq!(errors, 1, "{case}: {:?}", end.lines);
             }
@@ -293,7 +294,7 @@ fn l7_stdout_closed_while_idle_is_exit_code_1() {
     }
 }
 
-/// A process that exits closes both, in either order.
+/// A client that exits closes stdin and stdout, in either order.
 #[test]
 fn l3_stdin_closed_directly_after_stdout_is_a_normal_end() {
     for (kind, ours, theirs) in outputs() {
@@ -308,11 +309,13 @@ fn l3_stdin_closed_directly_after_stdout_is_a_normal_end() {
 
 /// A TCP connection that the other side has reset.
 fn reset_connection() -> TcpStream {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is to be had");
-    let ours = TcpStream::connect(listener.local_addr().expect("it has one")).expect("it listens");
-    let (theirs, _) = listener.accept().expect("it was called");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+    let ours = TcpStream::connect(listener.local_addr().expect("the listener has an address"))
+        .expect("the server listens");
+    let (theirs, _) = listener.accept().expect("a client connects");
     // Closing without lingering resets the connection.
-    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).expect("it is a socket");
+    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO))
+        .expect("the socket takes the option");
     drop(theirs);
     ours
 }
@@ -322,8 +325,8 @@ fn l7_a_fatal_failure_is_exit_code_1_and_a_record() {
     for profile in PROFILES {
         let (framing, folder) = (framing_of(profile), Folder::new());
         let full = File::options().write(true).open("/dev/full").expect("a device");
-        let limited = File::create(folder.path("out")).expect("it can be made");
-        let gone = OwnedFd::from(UnixStream::pair().expect("sockets are to be had").0);
+        let limited = File::create(folder.path("out")).expect("the file can be made");
+        let gone = OwnedFd::from(UnixStream::pair().expect("sockets can be made").0);
         let rows: [(&str, &str, Stdio); 5] = [
             ("closed", ":", pipe().1.into()),
             ("full", ":", full.into()),

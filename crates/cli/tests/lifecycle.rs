@@ -53,7 +53,7 @@ fn l5_the_server_exits_with_stdin_open_whichever_handler_runs() {
 /// Measures how long ends take: `LIVES=500 cargo test --release -p duet-rpc-cli --test lifecycle -- --ignored
 /// --nocapture`.
 #[test]
-#[ignore = "it measures times"]
+#[ignore = "this test measures times"]
 fn l5_every_end_takes_less_than_two_seconds() {
     let lives = std::env::var("LIVES").ok().and_then(|lives| lives.parse().ok()).unwrap_or(100);
     let (mut idle, mut busy_ends) = (Vec::new(), Vec::new());
@@ -162,14 +162,15 @@ fn l5_a_slow_reader_loses_nothing_after_the_end_of_input() {
     let mut stdin = process.stdin.take().expect("a pipe");
     for id in 0..5 {
         let text = request(id, "test.big", r#"{"bytes": 1000000}"#);
-        writeln!(stdin, "{text}").expect("it reads");
+        writeln!(stdin, "{text}").expect("the process reads stdin");
     }
     drop(stdin);
-    // Slower than two seconds in all, but never idle that long. The time is the test here.
+    // The reader takes longer than two seconds in total, but is never idle that long. This test needs real
+    // time.
     let mut stdout = process.stdout.take().expect("a pipe");
     let (mut count, mut chunk) = (0, vec![0; 100_000]);
     loop {
-        match stdout.read(&mut chunk).expect("it is a pipe") {
+        match stdout.read(&mut chunk).expect("the pipe can be read") {
             0 => break,
             bytes => count += bytes,
         }
@@ -229,7 +230,7 @@ fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
     let (out, into) = pipe();
     let mut testbed = Daemon::with_stdout(command("agent"), Framing::Ndjson, into);
     let mut stdin = testbed.stdin.take().expect("a pipe");
-    // The daemon stops reading when too much waits, and then this write stops.
+    // The daemon stops reading when too many answers wait, and then this write blocks.
     let writer = thread::spawn(move || {
         rustix::io::ioctl_fionbio(&stdin, true).expect("a pipe can be non-blocking");
         let line = |id| request(id, "test.big", r#"{"bytes":100000}"#) + "\n";
@@ -249,7 +250,7 @@ fn l8_a_closed_stdin_is_noticed_while_reading_is_paused() {
         }
         written
     });
-    let written = writer.join().expect("it only writes");
+    let written = writer.join().expect("the writer thread does not panic");
     assert!(written < 10_000_000, "{written} bytes were read although the answers are unread");
     let end = testbed.wait(Instant::now());
     assert_eq!(end.status.code(), Some(0));
@@ -276,10 +277,10 @@ fn t4_files_as_stdin_and_stdout_work() {
     let output = folder.path("out");
     let mut command = command("agent");
     command.env_remove("TESTBED_TELLS").stderr(Stdio::null());
-    command.stdin(File::open(&input).expect("it is there"));
-    command.stdout(File::create(&output).expect("it can be made"));
+    command.stdin(File::open(&input).expect("the file exists"));
+    command.stdout(File::create(&output).expect("the file can be made"));
     assert_eq!(command.status().expect("the example is built").code(), Some(0));
-    let text = std::fs::read_to_string(&output).expect("it is there");
+    let text = std::fs::read_to_string(&output).expect("the file exists");
     assert_eq!(text.lines().count(), 10_000);
 }
 
@@ -294,10 +295,10 @@ fn t4_one_socket_for_both_directions_works_as_with_node() {
     let (mut writer, mut reader) = (ours.try_clone().expect("a second one"), ours);
     writer
         .write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"system.echo\",\"params\":[1]}\n")
-        .expect("it reads");
+        .expect("the server reads");
     let mut answer = String::new();
-    BufReader::new(&mut reader).read_line(&mut answer).expect("it answers");
+    BufReader::new(&mut reader).read_line(&mut answer).expect("an answer arrives");
     assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1]}\n");
-    writer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    writer.shutdown(std::net::Shutdown::Write).expect("the connection is open");
     assert_eq!(process.wait().expect("our child").code(), Some(0));
 }

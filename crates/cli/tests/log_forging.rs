@@ -91,7 +91,7 @@ fn check_lines(profile: &str, format: &str, texts: &[String]) {
 /// Checks that the answer cuts the name of the method too.
 fn check_unknown(answer: &Value) {
     let message = answer["error"]["message"].as_str().expect("a text");
-    let name = message.strip_prefix("Method not found: ").expect("that is the error");
+    let name = message.strip_prefix("Method not found: ").expect("the error names the method");
     assert!(name.trim_end_matches('…').chars().count() <= 128, "{message}");
 }
 
@@ -118,7 +118,7 @@ const CANARY: &str = "CANARY-5d41";
 /// Text of the test bed's panics.
 const PANIC: &str = "must not show";
 
-/// Answers to requests from this id on may show the input, because the request asks for that.
+/// Answers to requests from this id on may show the input, because these requests ask for it.
 const MAY_SHOW: u64 = 1000;
 
 /// Messages with a canary everywhere except in short methods and ids.
@@ -128,7 +128,7 @@ fn messages(profile: &str) -> Vec<String> {
     let deep = format!("{}\"{CANARY}\"{}", "[".repeat(200), "]".repeat(200));
     let failure =
         |code: i64| format!(r#"{{"code":{code},"message":"{CANARY}","data":["{CANARY}"]}}"#);
-    // Unique ids, because some requests may still be running when the next comes.
+    // Ids are unique, because a request may still run when the next one arrives.
     let mut ids = 1..MAY_SHOW;
     let mut both = |method: &str, params: &str| {
         [request(ids.next().expect("enough"), method, params), notification(method, params)]
@@ -238,7 +238,7 @@ fn faults(framing: Framing) -> Vec<u8> {
     }
 }
 
-/// Sends all of it, and answers the calls of the test bed.
+/// Sends all messages and bad bytes, and answers the calls of the test bed.
 fn plant(daemon: &mut Daemon, profile: &str) {
     let framing = framing_of(profile);
     if profile != "editor" {
@@ -322,7 +322,7 @@ fn e1_g6_the_payload_of_a_message_appears_nowhere() {
             check_log(&life.stderr, format);
             if is_to_file {
                 assert_eq!(life.stderr, b"");
-                check_log(&std::fs::read(&path).expect("it is there"), format);
+                check_log(&std::fs::read(&path).expect("the file exists"), format);
             }
         }
     }

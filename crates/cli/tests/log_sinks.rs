@@ -44,13 +44,13 @@ fn g1_the_log_goes_to_stderr_if_no_file_is_named() {
 #[test]
 fn g1_a_file_is_appended_to() {
     let folder = Folder::new();
-    let path = PathBuf::from(folder.write("log", "what was there before\n"));
+    let path = PathBuf::from(folder.write("log", "an earlier line\n"));
     for lives in 1..=3 {
         let life = live(logging_to(&path, &[]), Framing::Lsp, b"");
         assert_eq!(life.stderr, b"");
-        let log = std::fs::read_to_string(&path).expect("it is there");
-        let (before, log) = log.split_once('\n').expect("it has lines");
-        assert_eq!(before, "what was there before");
+        let log = std::fs::read_to_string(&path).expect("the file exists");
+        let (before, log) = log.split_once('\n').expect("the log has lines");
+        assert_eq!(before, "an earlier line");
         assert_eq!(parse(log.as_bytes(), "text").len(), 2 * lives);
     }
 }
@@ -71,7 +71,7 @@ fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
     if !rustix::process::geteuid().is_root() {
         let locked = PathBuf::from(folder.write("locked", ""));
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o400);
-        std::fs::set_permissions(&locked, mode).expect("it is ours");
+        std::fs::set_permissions(&locked, mode).expect("the file is ours");
         paths.push(locked);
     }
     for path in &paths {
@@ -83,7 +83,7 @@ fn g1_an_unusable_log_file_is_reported_once_and_replaced_by_stderr() {
             let records = life.records(format);
             let start = records.iter().find(|record| record.field("pid").is_some());
             assert_eq!(start.and_then(|start| start.field("sink")), Some("stderr"));
-            let last = records.last().expect("there are some");
+            let last = records.last().expect("there are records");
             assert_eq!(last.message, "stdin closed, shutting down gracefully");
         }
     }
@@ -117,7 +117,7 @@ fn g1_a_log_file_at_its_size_limit_does_not_stop_the_daemon() {
         let life = live_answered(limited, framing, &requests(framing, MANY), MANY);
         assert_eq!(life.records("text").len(), 1);
         check_one_warning(&life, "text", &path);
-        let log = std::fs::read(&path).expect("it is there");
+        let log = std::fs::read(&path).expect("the file exists");
         let whole = log.iter().rposition(|&byte| byte == b'\n').expect("lines") + 1;
         assert!(parse(&log[..whole], "text").len() > 10);
     }
@@ -129,13 +129,13 @@ fn g1_a_log_reader_that_leaves_does_not_stop_the_daemon() {
     let folder = Folder::new();
     let path = folder.fifo("fifo");
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let reader = open(&path, flags, Mode::empty()).expect("it opens");
+    let reader = open(&path, flags, Mode::empty()).expect("the pipe opens");
     rustix::io::ioctl_fionbio(&reader, false).expect("a pipe can be made so");
     let mut reader = File::from(reader);
     let command = logging_to(&path, &["--log-level", "debug"]);
     let life = live_with(command, Framing::Lsp, |daemon| {
         daemon.ask(1, "version", "[]");
-        reader.read_exact(&mut [0; 24]).expect("it logs");
+        reader.read_exact(&mut [0; 24]).expect("the daemon logs");
         drop(reader);
         daemon.send_raw(&requests(Framing::Lsp, MANY));
         (0..MANY).for_each(|_| drop(daemon.answer()));
@@ -184,16 +184,16 @@ fn l8_dropped_records_are_counted() {
         (0..MANY).for_each(|_| drop(daemon.answer()));
         let reader = thread::spawn(move || {
             let mut log = Vec::new();
-            File::from(unread).read_to_end(&mut log).expect("it is a pipe");
+            File::from(unread).read_to_end(&mut log).expect("the pipe can be read");
             log
         });
         let end = daemon.end(Trigger::Eof);
         assert_eq!(end.status.code(), Some(0));
-        let records = parse(&reader.join().expect("it only reads"), format);
+        let records = parse(&reader.join().expect("the reader thread does not panic"), format);
         let warnings: Vec<_> = records.iter().filter(|record| record.severity == "warn").collect();
         let counts = warnings.iter().map(|warning| {
             let number = warning.message.split(' ').find_map(|word| word.parse::<u64>().ok());
-            number.unwrap_or_else(|| panic!("it counts nothing: {warning:?}"))
+            number.unwrap_or_else(|| panic!("no number in {warning:?}"))
         });
         let dropped: u64 = counts.sum();
         // The start, the end, and for each request a frame, the request and the response.

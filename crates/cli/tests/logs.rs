@@ -23,7 +23,7 @@ fn severities(records: &[ParsedRecord]) -> Vec<&str> {
 
 #[test]
 fn g2_only_records_at_the_level_or_above_are_logged() {
-    // Messages that cause a record of each severity, besides those of start and end.
+    // Messages that cause a record of each severity, besides the records of start and end.
     let unknown = request(1, "unknown", "[]");
     let failing = notification("setLogLevel", "[]");
     let options: [&[&str]; 7] = [
@@ -83,7 +83,7 @@ fn g2_a_new_level_applies_from_the_next_message() {
             expect.extend([("7", "info"), ("7", "info")]);
         }
         assert_eq!(logged, expect, "{profile}: {records:?}");
-        let last = records.last().expect("there are some");
+        let last = records.last().expect("there are records");
         assert_eq!(last.message, "stdin closed, shutting down gracefully");
     }
 }
@@ -120,7 +120,7 @@ fn g3_ids_are_logged_as_they_came() {
         assert_eq!(records.len(), rows.len(), "{records:?}");
         for ((id, shown), record) in rows.iter().zip(&records) {
             assert_eq!(record.method.as_deref(), Some("unknown"));
-            // A cut number is not that number any more, which only JSON has to show.
+            // A cut number is another number, so the JSON format shows it as a string.
             let shown = shown.as_ref().unwrap_or(id);
             let shown = match format {
                 "text" if id.starts_with('7') => shown.trim_matches('"'),
@@ -234,9 +234,9 @@ fn g4_the_first_record_names_the_file_and_the_level() {
         command.env("DUET_RPC_LOG", &path);
         let life = live(command, Framing::Lsp, b"");
         assert_eq!(life.stderr, b"");
-        let records = parse(&std::fs::read(&path).expect("it is there"), "text");
+        let records = parse(&std::fs::read(&path).expect("the file exists"), "text");
         assert_eq!(records[0].field("level"), Some(level));
-        let path = path.to_str().expect("it is text");
+        let path = path.to_str().expect("the path is text");
         let sink = if name == "log" { path.to_owned() } else { format!("\"{path}\"") };
         assert!(records[0].message.contains(&format!(" sink={sink} ")), "{records:?}");
     }
@@ -313,7 +313,7 @@ fn g5_traffic_is_logged_at_debug_and_in_the_desktop_profile_at_info() {
             assert_eq!(record.method.as_deref(), Some("version"));
             assert_eq!(record.severity, traffic, "{profile}");
         }
-        // Besides, there is one record for the frame, and those of start and end.
+        // There are also records for the frame, the start and the end.
         let others = records.iter().filter(|record| record.id.is_none());
         let others: Vec<_> = others.map(|record| record.severity.as_str()).collect();
         assert_eq!(others, ["info", "debug", "info"], "{records:?}");
@@ -348,7 +348,7 @@ fn g6_a_panic_is_logged_with_its_location_and_without_its_message() {
 /// The level can change while a client follows the log over its connection. The events hold the same records
 /// as the file.
 #[test]
-fn g3_records_in_events_are_those_of_the_log() {
+fn g3_events_contain_the_same_records_as_the_log() {
     for profile in ["desktop", "agent"] {
         let folder = Folder::new();
         let path = folder.path("log");
@@ -360,7 +360,7 @@ fn g3_records_in_events_are_those_of_the_log() {
             daemon.request(3, "setLogLevel", "[\"error\"]");
             daemon.request(4, "unknown", "[]");
         });
-        let log = std::fs::read_to_string(&path).expect("it is there");
+        let log = std::fs::read_to_string(&path).expect("the file exists");
         let events = life.end.answers.iter().filter(|message| message["method"] == "event");
         let mut count = 0;
         for event in events {

@@ -32,8 +32,8 @@ fn l5_a_handler_that_was_quick_before_does_not_delay_the_end() {
     });
 }
 
-/// These handlers are not marked as blocking, and block where it is hard to see: after another answer, or
-/// after they have waited. Once one has blocked, it delays nobody any more.
+/// These handlers are not marked as blocking, and block late: after another answer, or after they have
+/// waited. Once a method has blocked, its later calls delay no other request.
 #[test]
 fn l5_an_unmarked_blocking_handler_is_detected() {
     let long = r#"{"ms": 25000}"#;
@@ -58,7 +58,7 @@ fn l5_an_unmarked_blocking_handler_is_detected() {
     });
 }
 
-/// The clock of a frame stops while the daemon does not read, for whatever reason.
+/// The timeout of a frame pauses while the daemon does not read, for whatever reason.
 #[test]
 fn f6_a_frame_that_arrives_while_reading_is_held_up_does_not_time_out() {
     concurrently(PROFILES, |profile| {
@@ -97,7 +97,7 @@ fn l1_g1_a_log_that_points_at_stdout_or_stdin_goes_to_stderr() {
     // `/dev/null` may be both.
     let mut daemon = rpc(&["--profile", "agent"]);
     daemon.env("DUET_RPC_LOG", "/dev/null").stdin(Stdio::null()).stdout(Stdio::null());
-    let output = daemon.stderr(Stdio::piped()).output().expect("it is built");
+    let output = daemon.stderr(Stdio::piped()).output().expect("the program starts");
     assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
 }
 
@@ -114,7 +114,7 @@ fn l7_too_few_descriptors_are_an_error_without_a_panic() {
     }
 }
 
-/// With just enough memory to start, and a little more, there is none for a further thread.
+/// With just enough memory to start, or slightly more, there is no memory for a further thread.
 #[test]
 fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end() {
     let mut started = 0;
@@ -145,7 +145,7 @@ fn l3_l6_without_memory_for_a_thread_the_log_still_states_the_reason_of_the_end(
             return;
         }
     }
-    panic!("it starts with no limit at all");
+    panic!("the daemon starts with no memory limit");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn l3_a_terminal_that_hangs_up_is_the_end_of_input() {
     daemon.stdin(end).stdout(Stdio::piped()).stderr(Stdio::piped());
     let daemon = Daemon::with_pipes(daemon, Framing::Ndjson);
     let text = request(1, "test.sleep", r#"{"ms":300}"#) + "\n";
-    rustix::io::write(&screen, text.as_bytes()).expect("it is open");
+    rustix::io::write(&screen, text.as_bytes()).expect("the terminal is open");
     daemon.wait_for("test.sleep begins");
     drop(screen);
     let end = daemon.wait(Instant::now());
@@ -225,7 +225,7 @@ fn p3_g5_a_cancelled_request_is_logged_as_answered() {
     }
 }
 
-/// Unanswered bad messages are all counted, even if the end comes soon.
+/// The log counts all unanswered bad messages, even if the daemon ends soon after.
 #[test]
 fn f7_unanswered_faults_are_counted_to_the_end() {
     let framing = Framing::Ndjson;

@@ -20,7 +20,7 @@ use support::{concurrently, pairs};
 /// Message limit of these tests, small so that oversize messages are short.
 const LIMIT: usize = 20_000;
 
-/// Bodies that are not a message, or not one that can be served.
+/// Bodies that are not a message, or a message that cannot be served.
 fn bad_texts() -> Vec<Vec<u8>> {
     let mut texts: Vec<Vec<u8>> = [
         r#"{"jsonrpc":"2.0","id":1,"method":"version""#,
@@ -205,7 +205,7 @@ fn l1_l4_a_partly_read_answer_is_completed() {
         testbed.request(1, "test.big", &format!(r#"{{"bytes":{BYTES}}}"#));
         let mut out = File::from(out);
         let mut bytes = vec![0; 1000];
-        out.read_exact(&mut bytes).expect("it answers");
+        out.read_exact(&mut bytes).expect("an answer arrives");
         testbed.trigger(trigger);
         let last_words = match trigger {
             Trigger::Eof => "stdin closed",
@@ -214,13 +214,13 @@ fn l1_l4_a_partly_read_answer_is_completed() {
         };
         testbed.wait_for_line(|line| line.contains(last_words));
         let reader = thread::spawn(move || {
-            Sips(out).read_to_end(&mut bytes).expect("it is a pipe");
+            Sips(out).read_to_end(&mut bytes).expect("the pipe can be read");
             bytes
         });
         let end = testbed.wait(Instant::now());
         assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
         let mut answers = Vec::new();
-        let bytes = reader.join().expect("it only reads");
+        let bytes = reader.join().expect("the reader thread does not panic");
         read_frames(&bytes[..], framing, |answer| answers.push(answer));
         assert_eq!(answers[0]["result"].as_str().map(str::len), Some(BYTES));
         assert_eq!(answers.len(), 1 + usize::from(trigger == Trigger::Shutdown));
@@ -249,17 +249,17 @@ fn l1_l4_the_last_frame_is_whole() {
             });
             let mut out = File::from(out);
             let mut bytes = vec![0; 10_000];
-            out.read_exact(&mut bytes).expect("it answers");
+            out.read_exact(&mut bytes).expect("an answer arrives");
             daemon.trigger(trigger);
             let reader = thread::spawn(move || {
-                out.read_to_end(&mut bytes).expect("it is a pipe");
+                out.read_to_end(&mut bytes).expect("the pipe can be read");
                 bytes
             });
             let end = daemon.wait(Instant::now());
             assert_eq!(end.status.code(), Some(0), "{profile} {trigger:?}");
-            let sent = writer.join().expect("it only writes");
+            let sent = writer.join().expect("the writer thread does not panic");
             let mut ids = Vec::new();
-            let bytes = reader.join().expect("it only reads");
+            let bytes = reader.join().expect("the reader thread does not panic");
             read_frames(&bytes[..], framing, |answer| {
                 assert_eq!(answer["result"]["version"], "0.1.0");
                 ids.push(answer["id"].as_u64().expect("a number"));

@@ -1,10 +1,10 @@
-//! The cost of a call while others wait (S4): it must not depend on their number.
+//! The cost of a call while other calls are pending (S4): it must not depend on their number.
 //!
-//! Each row has a connection of its own, in memory and on one thread, with its number of calls that wait
-//! for an answer. All rows take turns, so that whatever else the machine does is shared by all, and the
-//! median of their turns is shown. Run it with `cargo bench -p duet-rpc --bench calls`.
+//! Each row has a connection of its own, in memory and on one thread, with a number of calls that wait for an
+//! answer. The rows take turns, so that other load on the machine affects all of them. The table shows the
+//! median of the turns. Run it with `cargo bench -p duet-rpc --bench calls`.
 
-#![allow(missing_docs, clippy::print_stdout, reason = "a benchmark talks to who runs it")]
+#![allow(missing_docs, clippy::print_stdout, reason = "a benchmark prints its result")]
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ struct Row {
     pending: usize,
     method: &'static str,
     client: Peer,
-    /// Kept, because they keep the connection open.
+    /// These handles keep the connection open.
     _server: Peer,
     _waiting: JoinSet<()>,
     turns: Vec<Duration>,

@@ -71,8 +71,8 @@ impl<'de, T: Deserialize<'de>> Param<'de> for T {
 /// Compiles if all params of a service can be read as this type.
 pub fn whole_params<T: for<'de> Param<'de>>() {}
 
-/// An argument that is made of the context. It is never params, even if serde can read the type inside: a handler
-/// with such an argument would be ambiguous.
+/// An argument that the library makes from the context. It is never read from the params, even if serde can
+/// read the type inside. Without this wrapper, such a handler would be ambiguous.
 #[derive(Debug)]
 pub struct Extracted<T>(pub T);
 
@@ -83,7 +83,7 @@ impl<T: FromContext> FromContext for Extracted<T> {
     }
 }
 
-/// Compiles if this type is made of the context.
+/// Compiles if this type can be made from the context.
 pub fn extracted<T: FromContext>() {}
 
 /// Compiles if serde can write a result of this type.
@@ -122,20 +122,20 @@ impl<T> NotResult for Returned<T> {}
 pub struct ParamType<T>(PhantomData<T>);
 
 impl<T: FromContext> ParamType<T> {
-    /// It does.
+    /// `T` implements it.
     pub const IS_FROM_CONTEXT: bool = true;
 }
 
 impl<T: FromContext> ParamType<Option<T>> {
-    /// The type inside does.
+    /// The type inside the `Option` implements it.
     pub const IS_FROM_CONTEXT_INSIDE: bool = true;
 }
 
 /// See [`ParamType`].
 pub trait NotFromContext {
-    /// It does not.
+    /// `T` does not implement it.
     const IS_FROM_CONTEXT: bool = false;
-    /// The type inside does not.
+    /// The type inside the `Option` does not implement it.
     const IS_FROM_CONTEXT_INSIDE: bool = false;
 }
 

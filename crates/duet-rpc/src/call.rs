@@ -17,8 +17,7 @@ use crate::net::Client;
 use crate::params;
 use crate::peer::Peer;
 
-/// A call on its way, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to
-/// cancel it.
+/// A pending call, made by [`Peer::call`] or [`Client::call`]. Await it for the answer; drop it to cancel it.
 ///
 /// It is sent when it is first polled. The rules: [P2](crate::proto::specification#p2), [P3](crate::proto::specification#p3).
 #[must_use = "a call is sent when it is awaited"]
@@ -47,7 +46,7 @@ impl<T> Call<T> {
         Call { peer, client, id, options, step, result: PhantomData }
     }
 
-    /// A call that fails, because there is no connection for it.
+    /// A call that fails because the client has no connection.
     pub(crate) fn refused(client: Option<Client>, error: Error) -> Self {
         let options = CallOptions { timeout: None, progress: None };
         let (peer, step) = (None, CallStep::New(Err(error)));
@@ -60,7 +59,7 @@ impl<T> Call<T> {
         self
     }
 
-    /// Waits this long for the answer, instead of the profile's time. After that, the call fails, and the
+    /// Waits this long for the answer, instead of the profile's timeout. After that, the call fails, and the
     /// remote gets a cancellation.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
@@ -110,7 +109,8 @@ impl<T> Call<T> {
                     CallStep::New(Err(error)) => Err(error),
                     _ => return Poll::Pending,
                 },
-                // Polled again after it was ready: a mistake of the caller, but not a reason to panic.
+                // The caller polled the call again after it was ready. That is a mistake, but not a reason to
+                // panic.
                 CallStep::Over => return Poll::Pending,
             };
             match next {

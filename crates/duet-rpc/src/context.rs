@@ -103,8 +103,8 @@ impl Context {
         .await;
     }
 
-    /// Closes the connection gracefully. This message and the messages before it are finished and answered.
-    /// Messages after it do not begin. A server on stdio exits.
+    /// Closes the connection gracefully. The library finishes and answers this message and all earlier
+    /// messages. Later messages do not begin. A server on stdio exits.
     pub fn shut_down(&self) {
         self.peer.begin_close(self.key);
     }

@@ -24,10 +24,10 @@ impl Extensions {
         if let Some(value) = find(&self.lock()) {
             return value;
         }
-        // Made without the lock, because it runs code of the application.
+        // Make the value without the lock, because that runs code of the application.
         let made = Arc::new(T::default());
         let mut values = self.lock();
-        // Another thread may have been quicker.
+        // Another thread may have added a value meanwhile.
         if let Some(value) = find(&values) {
             return value;
         }
@@ -37,7 +37,7 @@ impl Extensions {
         made
     }
 
-    /// Drops all values. They may hold handles of this very connection.
+    /// Drops all values. They may hold handles of this connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
         let _ = panic_guard::catch(move || drop(values));

@@ -31,7 +31,8 @@ impl LogLimiter {
         }
     }
 
-    /// Counts one record: may it be logged, and how many were left out in the previous second?
+    /// Counts one record. Returns whether it may be logged, and the number of records that were left out in
+    /// the previous second.
     fn count(&self, now: Instant) -> (bool, u64) {
         let mut state = lock(&self.state);
         let (since, count) = state.get_or_insert((now, 0));

@@ -35,8 +35,8 @@ pub fn catch<T>(function: impl FnOnce() -> T) -> Result<T, Error> {
     called
 }
 
-/// Drops a value of the application inside the guard. A panic has no one to report to: the answer has been
-/// given.
+/// Drops a value of the application inside the guard. A panic is ignored, because the message is already
+/// answered.
 pub(crate) fn drop_quietly<T>(value: T) {
     if std::mem::needs_drop::<T>() {
         let _ = catch(move || drop(value));
@@ -62,14 +62,14 @@ pub fn silence_hook() {
 }
 
 thread_local! {
-    /// The number of guards that this thread is inside of.
+    /// The depth of nested guards on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The source location of the last panic inside them.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A future whose panics are caught: one in `poll` or in its destructor makes it ready with an [`Error`].
-/// After it was ready it stays pending.
+/// A future whose panics are caught. A panic in `poll` or in its destructor makes it ready with an [`Error`].
+/// After that it stays pending.
 #[derive(Debug)]
 pub struct Guarded<F>(Option<F>);
 

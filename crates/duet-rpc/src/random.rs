@@ -8,7 +8,7 @@ pub(crate) fn number() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// A random number for longer secrets.
+/// A longer random number, for secrets.
 pub(crate) fn seed() -> u128 {
     u128::from(number()) << 64 | u128::from(number())
 }

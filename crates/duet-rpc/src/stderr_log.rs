@@ -15,7 +15,7 @@ use tracing::subscriber::NoSubscriber;
 /// The number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
 const LONGEST_LINE: usize = 4096;
 
-/// Set in programs that are servers: the stderr of another program is not ours.
+/// Set by `serve` and `Server`. Other programs decide themselves what to print to stderr.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// Turns the log on.
@@ -45,13 +45,13 @@ fn line(method: &str, id: Option<&dyn Display>, error: &dyn Display) -> String {
 
 /// Writes a line, or drops it: a stderr that nobody reads must not stop the server (L8).
 fn print(line: &str) {
-    // One thread at a time: the room that poll finds is for one line.
+    // One thread at a time, because `poll` reports room for one line.
     let mut stderr = stderr().lock();
     let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let is_ready = matches!(poll(&mut fds, Some(&now)), Ok(1));
     if is_ready && fds[0].revents().contains(PollFlags::OUT) {
-        // A closed stderr has no reader to tell.
+        // A closed stderr has no reader.
         let _ = stderr.write_all(line.as_bytes());
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn l8_a_line_is_cut_to_what_a_pipe_takes_without_waiting() {
+    fn l8_line_is_cut_to_the_size_that_a_pipe_takes_without_blocking() {
         let text = line("add", Some(&7), &"ü".repeat(LONGEST_LINE));
         assert!(text.len() <= LONGEST_LINE && text.len() > LONGEST_LINE - 3, "{}", text.len());
         assert!(text.starts_with("error: handler failed: ü") && text.ends_with("ü\n"));

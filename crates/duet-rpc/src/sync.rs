@@ -1,5 +1,5 @@
-//! Locks that ignore poisoning: application code never runs while one is held, and state that another thread
-//! left behind in a panic is still consistent.
+//! Locks that ignore poisoning. Application code never runs while a lock is held, and the state is consistent
+//! even after a panic in another thread.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

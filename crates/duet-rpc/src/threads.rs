@@ -1,5 +1,6 @@
-//! Threads of our own. Where memory is limited, each starts only if there is enough for it and some to spare:
-//! the standard library aborts the process when a new thread finds none for its signal stack.
+//! Threads of the library. If memory is limited, a thread starts only if there is enough memory for it and a
+//! reserve. Otherwise the standard library could abort the process, because a new thread finds no memory for
+//! its signal stack.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -7,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 /// The stack of a thread that [`spawn`] starts, the same as the standard library's.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Memory that a thread leaves to the rest of the process.
+/// Reserve of memory for the rest of the process.
 const TO_SPARE: usize = 1024 * 1024;
 
 /// Starts a thread.
@@ -18,7 +19,7 @@ pub fn spawn<T: Send + 'static>(
     builder(name, STACK)?.spawn(work)
 }
 
-/// A thread with this name and stack, for which there is memory now.
+/// Returns a builder for a thread with this name and stack, if there is enough memory now.
 pub fn builder(name: &str, stack: usize) -> io::Result<Builder> {
     match left() {
         Some(left) if left < stack + TO_SPARE => Err(io::ErrorKind::OutOfMemory.into()),
@@ -26,7 +27,7 @@ pub fn builder(name: &str, stack: usize) -> io::Result<Builder> {
     }
 }
 
-/// Memory that this process may still map, if that is limited and known.
+/// The amount of memory that this process may still map, if it is limited and known.
 #[cfg(target_os = "linux")]
 fn left() -> Option<usize> {
     use rustix::process::{Resource, getrlimit};
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn l7_a_thread_has_its_name() {
         let thread = spawn("named", || std::thread::current().name().map(str::to_owned));
-        let name = thread.expect("there is memory").join().expect("it does not panic");
+        let name = thread.expect("there is memory").join().expect("the thread does not panic");
         assert_eq!(name.as_deref(), Some("named"));
     }
 }

@@ -1,7 +1,7 @@
 //! The allocations of a message (S3).
 //!
-//! Only the server is driven and counted: a transport in memory gives it the same request again and
-//! again, and drops its answers.
+//! The test runs only a server and counts its allocations. A transport in memory gives it the same request
+//! repeatedly, and drops its answers.
 
 use std::io;
 use std::pin::pin;
@@ -87,7 +87,7 @@ fn allocations_of(router: Router, request: &'static [u8]) -> u64 {
     poll_all();
     left.store(COUNT, std::sync::atomic::Ordering::SeqCst);
     let counted = allocation_counter::measure(poll_all);
-    // One or two for the whole run do not count, one for each message does.
+    // One or two allocations for the whole run do not count; one for each message does.
     (counted.count_total + COUNT as u64 / 2) / COUNT as u64
 }
 

@@ -1,5 +1,4 @@
-//! Bounds of the memory that a remote can make a peer hold. Such a peer can always be closed (L4, L8, M6,
-//! P9).
+//! Bounds on the memory that a remote can make a peer use. Such a peer can always be closed (L4, L8, M6, P9).
 
 mod links;
 
@@ -30,7 +29,7 @@ fn big_answers() -> Router {
 
 /// A server on a socket: the hub, its address, and its task.
 fn listen(hub: Hub) -> (Hub, Address, JoinHandle<()>) {
-    let listener = Listener::bind("tcp://127.0.0.1:0").expect("it listens");
+    let listener = Listener::bind("tcp://127.0.0.1:0").expect("the address is free");
     let address = listener.address().clone();
     let serving = tokio::spawn(hub.clone().serve(listener));
     (hub, address, serving)
@@ -42,7 +41,7 @@ fn big(id: usize) -> String {
 
 async fn connect(address: &Address) -> TcpStream {
     let address = address.to_string();
-    TcpStream::connect(address.trim_start_matches("tcp://")).await.expect("it listens")
+    TcpStream::connect(address.trim_start_matches("tcp://")).await.expect("the server listens")
 }
 
 async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
@@ -51,17 +50,17 @@ async fn answers_to_batch(profile: &Profile, router: Router) -> Vec<Value> {
     let (reader, mut writer) = tokio::io::split(here);
     let batch: Vec<_> = (0..100).map(big).collect();
     let batch = format!("[{}]\n", batch.join(","));
-    writer.write_all(batch.as_bytes()).await.expect("it reads");
+    writer.write_all(batch.as_bytes()).await.expect("the remote reads");
     let line = BufReader::new(reader).lines().next_line().await;
-    let line = line.expect("it is open").expect("there is an answer");
-    serde_json::from_str(&line).expect("it is an array")
+    let line = line.expect("the connection is open").expect("there is an answer");
+    serde_json::from_str(&line).expect("the answer is an array")
 }
 
 #[tokio::test]
 async fn p9_a_batch_whose_requests_wait_for_their_turn_is_answered_within_its_bound() {
     let profile = limited(|it| it.batch_bytes = 3 * ANSWER).with(|it| it.order = Order::Sequential);
     let router = Router::new().method("big", async || {
-        // The ones behind it wait.
+        // Later requests wait.
         tokio::task::yield_now().await;
         Ok::<_, Failure>("x".repeat(ANSWER))
     });
@@ -101,9 +100,9 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
     let _server = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     for id in 0..100 {
-        writer.write_all((big(id) + "\n").as_bytes()).await.expect("it reads");
+        writer.write_all((big(id) + "\n").as_bytes()).await.expect("the remote reads");
     }
-    // All have been received, and there was time to begin too many.
+    // The server has received all requests, and had time to begin too many.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -111,7 +110,7 @@ async fn l8_while_nobody_reads_no_more_answers_are_made() {
     for read in 0..100 {
         let ahead = begun.load(Ordering::SeqCst) - read;
         assert!(ahead < 10, "{ahead} answers were made that nobody has read");
-        lines.next_line().await.expect("it is open").expect("there is an answer");
+        lines.next_line().await.expect("the connection is open").expect("there is an answer");
     }
 }
 
@@ -124,13 +123,13 @@ async fn l8_held_requests_start_when_all_output_leaves_in_one_write() {
         Peer::builder(Stream::from_io(there)).profile(profile).router(big_answers()).spawn();
     let (reader, mut writer) = tokio::io::split(here);
     let requests: String = (0..100).map(|id| big(id) + "\n").collect();
-    writer.write_all(requests.as_bytes()).await.expect("it reads");
+    writer.write_all(requests.as_bytes()).await.expect("the remote reads");
     let mut lines = BufReader::new(reader).lines();
     for id in 0..100 {
-        // The clock stands still while any task can run.
+        // The clock does not move while any task can run.
         let line = tokio::time::timeout(Duration::from_secs(1), lines.next_line()).await;
         let line = line.unwrap_or_else(|_| panic!("request {id} is not answered"));
-        line.expect("it is open").expect("there is an answer");
+        line.expect("the connection is open").expect("there is an answer");
     }
 }
 
@@ -164,16 +163,17 @@ async fn p9_batches_of_many_connections_are_answered_within_the_bound_of_all() {
     let mut clients = Vec::new();
     for _ in 0..4 {
         let mut client = BufReader::new(connect(&place).await);
-        client.write_all(batch.as_bytes()).await.expect("it reads");
-        // The batch was handled when the first answer comes: that to the ping behind it, or its own.
+        client.write_all(batch.as_bytes()).await.expect("the remote reads");
+        // The batch was handled when the first answer arrives: the answer to the batch, or to the ping after
+        // it.
         let mut line = String::new();
-        client.read_line(&mut line).await.expect("it is open");
+        client.read_line(&mut line).await.expect("the connection is open");
         clients.push((client, line));
     }
     end.add_permits(4);
     let mut done = Vec::new();
     for (client, lines) in &mut clients {
-        client.read_line(lines).await.expect("it is open");
+        client.read_line(lines).await.expect("the connection is open");
         let line = lines.lines().find(|line| line.starts_with('[')).expect("the batch is answered");
         let answers: Vec<Value> = serde_json::from_str(line).expect("an array");
         assert_eq!(answers.len(), 11, "each request is answered");
@@ -199,11 +199,11 @@ async fn p9_a_client_that_reads_nothing_is_disconnected_when_others_need_its_mem
     let (hub, address, serving) = listen(hub);
     let profile = Profile::agent();
     let connector = Connector::new(&address).expect("an address");
-    let transport = connector.connect(&profile).await.expect("it listens");
+    let transport = connector.connect(&profile).await.expect("the client connects");
     let idle = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
     let mut stuck = connect(&address).await;
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[20000000]}"#;
-    stuck.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
+    stuck.write_all(format!("{request}\n").as_bytes()).await.expect("the remote reads");
     while hub.connections() > 1 {
         // The clock runs only while nothing else does.
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -225,9 +225,9 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
     for waits in [20, 0, 10_000] {
         let mut slow = connect(&address).await;
         let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"big","params":[{SIZE}]}}"#);
-        slow.write_all(format!("{request}\n").as_bytes()).await.expect("it reads");
-        slow.shutdown().await.expect("it is open");
-        slow.readable().await.expect("it answers");
+        slow.write_all(format!("{request}\n").as_bytes()).await.expect("the remote reads");
+        slow.shutdown().await.expect("the connection is open");
+        slow.readable().await.expect("an answer arrives");
         let begun = tokio::time::Instant::now();
         while begun.elapsed().as_secs() < waits && hub.connections() > 0 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -235,7 +235,7 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
         let waited = begun.elapsed().as_secs();
         let mut answer = Vec::new();
         let _ = slow.read_to_end(&mut answer).await;
-        // A client that reads nothing at all is not waited for.
+        // The server does not wait for a client that reads nothing.
         match waits {
             10_000 => assert!((25..40).contains(&waited) && answer.len() < SIZE, "{waited} s"),
             _ => assert!(answer.len() > SIZE, "{} bytes, {waited} s", answer.len()),
@@ -245,7 +245,7 @@ async fn l3_l5_a_client_that_has_closed_its_end_and_reads_slowly_gets_its_whole_
     serving.await.expect("no panic");
 }
 
-/// The runtime has one thread, and the handler holds it until another connection was served.
+/// The runtime has one thread, and the handler would block it until another connection is served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
     let (release, released) = std::sync::mpsc::channel::<()>();
@@ -257,7 +257,7 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
         "block",
         blocking(move || {
             let begun = handles.0.lock().expect("no panic").take();
-            begun.expect("it is called once").send(()).expect("somebody listens");
+            begun.expect("the handler is called once").send(()).expect("the receiver exists");
             let _ = handles.1.lock().expect("no panic").recv();
             "done"
         }),
@@ -265,9 +265,9 @@ async fn p4_a_slow_handler_holds_up_no_other_connection_of_its_runtime() {
     let (one, _server) = client_of(router.clone());
     let (other, _server) = client_of(router);
     let blocked = tokio::spawn(one.call::<String>("block", ()));
-    begins.await.expect("it begins");
+    begins.await.expect("the handler begins");
     let pong: String = other.call("ping", ()).await.expect("the other connection is served");
     assert_eq!(pong, "pong");
     drop(release);
-    assert_eq!(blocked.await.expect("no panic").expect("it is answered"), "done");
+    assert_eq!(blocked.await.expect("no panic").expect("the call is answered"), "done");
 }

@@ -26,7 +26,7 @@ impl Serialize for Unwritable {
     }
 }
 
-/// Panics when it is dropped, once it is whole.
+/// Its drop panics, once it is fully constructed.
 struct Bomb(bool);
 
 impl Drop for Bomb {
@@ -95,11 +95,11 @@ async fn answers(requests: &[String], at_once: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let bursts = if at_once { vec![requests.concat()] } else { requests.to_vec() };
     for burst in &bursts {
-        remote.write_all(burst.as_bytes()).await.expect("it is open");
+        remote.write_all(burst.as_bytes()).await.expect("the remote reads");
         let mut left = burst.lines().count();
         while left > 0 {
             let mut line = String::new();
-            remote.read_line(&mut line).await.expect("it is open");
+            remote.read_line(&mut line).await.expect("the connection is open");
             left -= usize::from(line.contains("\"id\":"));
             lines.push(line);
         }
@@ -122,7 +122,7 @@ async fn e1_e2_p7_request_in_a_burst_gets_the_same_answer_as_a_single_one() {
 }
 
 #[tokio::test]
-async fn other_methods_between_them_change_nothing() {
+async fn other_methods_inside_a_burst_change_no_answer() {
     let methods = ["echo", "echo", "who", "nobody", "echo"];
     let requests: Vec<_> =
         (1..=40).map(|id: usize| request(&id.to_string(), methods[id % 5])).collect();

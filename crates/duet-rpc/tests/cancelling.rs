@@ -1,4 +1,4 @@
-//! Cancelling as a remote sees it, in the words of each dialect (P3).
+//! Cancellation as a remote sees it, with the messages of each dialect (P3).
 
 #[path = "support/remote.rs"]
 mod remote;
@@ -32,14 +32,16 @@ async fn until_in_flight(peer: &Peer, count: usize) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), has_come).await.expect("it comes to that");
+    tokio::time::timeout(Duration::from_secs(20), has_come)
+        .await
+        .expect("the requests run or wait");
 }
 
 #[tokio::test]
 async fn p3_cancellations_of_both_dialects_stop_requests_and_mcp_leaves_them_unanswered() {
     let words = [("$/cancelRequest", "id"), ("notifications/cancelled", "requestId")];
     for profile in [Profile::agent(), Profile::mcp()] {
-        // Under sequential order the second and the third wait.
+        // Under sequential order, the second and third requests wait.
         for (order, (method, member)) in [Order::Barrier, Order::Sequential]
             .into_iter()
             .flat_map(|order| words.map(|words| (order, words)))

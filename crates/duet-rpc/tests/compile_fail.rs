@@ -1,7 +1,7 @@
-//! Mistakes in handlers, and what the compiler says about each (P7).
+//! Mistakes in handlers, and the compiler's message for each (P7).
 //!
-//! The messages are those of the compiler that CI uses. `TRYBUILD=overwrite` in the environment writes them
-//! again.
+//! The expected messages come from the compiler version of CI. `TRYBUILD=overwrite` in the environment
+//! updates them.
 
 #[test]
 fn p7_each_handler_mistake_gives_a_message_that_names_the_culprit() {

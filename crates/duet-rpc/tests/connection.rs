@@ -1,4 +1,4 @@
-//! A connection's own values, figures, streams and contexts.
+//! Extensions, statistics, event streams and contexts of a connection.
 
 mod links;
 
@@ -32,7 +32,7 @@ async fn p8_each_connection_of_a_router_has_values_of_its_own() {
     let clients = [(); 2].map(|()| links::client_of(router.clone()));
     for visit in 1..=3 {
         for (client, _) in &clients {
-            assert_eq!(client.call::<u64>("visit", ()).await.expect("it is served"), visit);
+            assert_eq!(client.call::<u64>("visit", ()).await.expect("the call is answered"), visit);
         }
     }
 }
@@ -42,14 +42,14 @@ async fn p5_extensions_of_a_connection_are_dropped_when_it_ends() {
     let (client, server) = links::client_of(Router::new());
     let (tell, told) = tokio::sync::oneshot::channel();
     let kept = server.extension::<Kept>();
-    *kept.0.lock().expect("nobody panics") = Some(tell);
-    // It holds a handle of its own connection, and must not keep that alive for ever.
+    *kept.0.lock().expect("no panic") = Some(tell);
+    // The value holds a handle of its own connection, and must not keep the connection open for ever.
     assert!(kept.1.set(server.clone()).is_ok());
     drop(kept);
     client.close().await;
     server.closed().await;
-    told.await.expect_err("it is dropped and says nothing");
-    // A value that is asked for now is new, and is not kept.
+    told.await.expect_err("the value is dropped");
+    // A value requested now is new, and is not kept.
     assert_eq!(Arc::strong_count(&server.extension::<Visits>()), 1);
 }
 
@@ -64,25 +64,25 @@ async fn p9_a_stream_that_is_closed_delivers_nothing_more() {
     events.send(Priority::High, &1).expect("a number is JSON");
     events.close();
     events.send(Priority::High, &2).expect("a number is JSON");
-    peer.notify("last", ()).await.expect("it is open");
+    peer.notify("last", ()).await.expect("the notification is sent");
     let mut line = String::new();
-    BufReader::new(there).read_line(&mut line).await.expect("it is open");
+    BufReader::new(there).read_line(&mut line).await.expect("the connection is open");
     assert_eq!(line, "{\"jsonrpc\":\"2.0\",\"method\":\"last\"}\n");
 }
 
 #[tokio::test]
-async fn figures_count_messages_faults_and_bytes() {
+async fn stats_count_messages_faults_and_bytes() {
     let (here, there) = tokio::io::duplex(1024);
     let peer =
         Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(router()).spawn();
     let mut remote = BufReader::new(there);
     let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"visit\"}\nnot JSON\n{}\n\
                 [{\"jsonrpc\":\"2.0\",\"method\":\"visit\"},1]\n";
-    remote.write_all(text.as_bytes()).await.expect("it is open");
+    remote.write_all(text.as_bytes()).await.expect("the remote reads");
     let mut sent = 0;
     for _ in 0..4 {
         let mut line = String::new();
-        sent += remote.read_line(&mut line).await.expect("it answers");
+        sent += remote.read_line(&mut line).await.expect("the connection is open");
     }
     drop(remote);
     peer.closed().await;
@@ -91,7 +91,7 @@ async fn figures_count_messages_faults_and_bytes() {
     assert_eq!((stats.bytes_received, stats.bytes_sent), (text.len() as u64, sent as u64));
 }
 
-/// Keeps the contexts of the messages that it served, as a background task would.
+/// Keeps the contexts of served messages, as a background task would.
 #[derive(Clone, Default)]
 struct Contexts(Arc<std::sync::Mutex<Vec<Context>>>);
 

@@ -1,6 +1,7 @@
-//! Situations that hang other stacks, or have hung this one (invariant 13 in ARCHITECTURE.md, L8, P4).
+//! Situations in which other libraries hang, or earlier versions of this one did (invariant 13 in
+//! ARCHITECTURE.md, L8, P4).
 //!
-//! Nothing here measures time: the only clock is the one that detects a hang.
+//! These tests do not measure time. The only clock detects a hang.
 
 mod links;
 
@@ -56,7 +57,7 @@ async fn calls<T: serde::de::DeserializeOwned + Send + 'static>(
     ends.into_iter().map(|(_, end)| end).collect()
 }
 
-/// Every call is settled, some perhaps with a refusal.
+/// Every call ends; some may be refused.
 fn assert_answered_or_busy(ends: &[Result<i64, Error>]) -> usize {
     let busy = |error: &Error| error.remote().is_some_and(|remote| remote.code == -32000);
     // The answer of a handler whose own call was refused.
@@ -74,7 +75,7 @@ fn sum_params(number: usize) -> Value {
     serde_json::json!([number, 1])
 }
 
-/// Both sides call at the same time, and every call is settled.
+/// Both sides call at the same time, and every call ends.
 async fn call_from_both_sides(one: &Peer, two: &Peer, method: &'static str, count: usize) {
     let (here, there) = tokio::join!(
         calls::<i64>(one, method, sum_params, count),
@@ -90,12 +91,12 @@ fn all_handlers_call_back_at_the_in_flight_limit() {
         for in_flight in [1, 2, 64] {
             for order in [Order::Barrier, Order::Concurrent, Order::ByKey] {
                 let profile = Profile::agent().max_in_flight(in_flight).with(|it| it.order = order);
-                // Both sides do so at the same time, each serving while it waits. If each side is full of
-                // handlers that wait for the other, all may be refused.
+                // Both sides call at the same time, and serve while they wait. If both sides are full of
+                // handlers that wait for each other, all calls may be refused.
                 let (one, two) = link.join(&profile, all_call_back(), all_call_back());
                 call_from_both_sides(&one, &two, "ask", in_flight).await;
 
-                // One side alone is never refused, because its call-backs have room there.
+                // If only one side calls, its call-backs have room there, so no call is refused.
                 let ends = calls::<i64>(&one, "ask", sum_params, in_flight).await;
                 assert_eq!(assert_answered_or_busy(&ends), in_flight, "{order:?}");
                 until(|| is_quiet(&one) && is_quiet(&two)).await;
@@ -104,7 +105,7 @@ fn all_handlers_call_back_at_the_in_flight_limit() {
     });
 }
 
-/// `ask` waits until others have come too, if there are any, and then calls back.
+/// `ask` waits until other requests have arrived too, if there are any, and then calls back.
 fn all_call_back() -> Router {
     methods().method("ask", async |(a, b): (i64, i64), cx: Context| {
         tokio::task::yield_now().await;
@@ -139,8 +140,8 @@ fn both_sides_send_large_answers_and_params_at_once() {
 
 #[test]
 fn both_sides_send_many_large_answers_at_once() {
-    // All answers are made before the first has left, so much more waits than the limit allows, besides
-    // any refusals.
+    // All answers are made before the first one is sent, so much more than the limit waits, even without
+    // refusals.
     const COUNT: usize = 20;
     const BIG: usize = 100_000;
     on_both_runtimes("a pipe", || async {
@@ -186,7 +187,8 @@ fn a_burst_from_both_sides_is_settled() {
 #[test]
 fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() {
     everywhere(|link| async move {
-        // The answer is held back until the queue has overflowed, and stands behind all of it.
+        // The remote sends its answer after the queue has overflowed, so the answer is after all requests in
+        // the stream.
         let (here, permits) = gated(Router::new(), "add", |(a, b): (i64, i64)| a + b);
         let profile = Profile::editor().with(|it| it.limits.waiting = 10);
         let (one, _two) = link.join(&profile, here, methods());
@@ -212,7 +214,7 @@ fn l8_sequential_excess_is_answered_busy_while_a_handler_waits_for_its_answer() 
 }
 
 #[test]
-fn a_notification_that_calls_back_holds_up_no_answer() {
+fn notification_that_calls_back_delays_no_answer() {
     everywhere(|link| async move {
         let sum = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&sum);
@@ -250,7 +252,7 @@ fn both_sides_flood_each_other_and_nothing_is_lost() {
         let counting = |count: &Arc<AtomicUsize>| {
             let count = Arc::clone(count);
             Router::new().method("tick", move |(number,): (usize,)| {
-                // In order, too.
+                // The order is also unchanged.
                 let _ =
                     count.compare_exchange(number, number + 1, Ordering::SeqCst, Ordering::SeqCst);
                 async {}
@@ -285,7 +287,7 @@ fn two_peers_recurse_into_each_other() {
         let (here, there) =
             tokio::join!(one.call::<u32>("down", (DEPTH,)), two.call::<u32>("down", (DEPTH,)));
         assert_eq!((here.expect("one"), there.expect("two")), (DEPTH, DEPTH));
-        // Deeper than there may be handlers: an error comes back, all the way up.
+        // The recursion exceeds the limit on handlers: the error returns through all levels.
         let error = one.call::<u32>("down", (5000,)).await.expect_err("too deep");
         assert_eq!(error.remote().expect("an answer").code, -32603);
         until(|| is_quiet(&one) && is_quiet(&two)).await;
@@ -320,12 +322,12 @@ fn l8_reading_stops_for_a_remote_that_never_reads_and_close_works() {
                     counter.fetch_add(line.len(), Ordering::SeqCst);
                 }
             });
-            // It is stuck when all tasks have run again and again, and nothing moves.
+            // The link is stuck if nothing changes although all tasks have run many times.
             let (mut before, mut still) = (usize::MAX, 0);
             while still < 1000 {
                 tokio::task::yield_now().await;
                 let now = accepted.load(Ordering::SeqCst);
-                assert!(now < 16 * MEGABYTE, "it reads and reads");
+                assert!(now < 16 * MEGABYTE, "the peer does not stop reading");
                 still = if now == before { still + 1 } else { 0 };
                 before = now;
             }
@@ -338,7 +340,7 @@ fn l8_reading_stops_for_a_remote_that_never_reads_and_close_works() {
 }
 
 #[test]
-fn half_a_frame_that_stalls_holds_up_no_call() {
+fn stalled_half_frame_delays_no_call() {
     on_both_runtimes("raw", || async {
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
         let length = answer.len();
@@ -352,13 +354,13 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
             let peer =
                 Peer::builder(Stream::from_io(there)).profile(profile).router(methods()).spawn();
             let (half, rest) = frame.as_bytes().split_at(frame.len() / 2);
-            raw.write_all(half).await.expect("it is there");
+            raw.write_all(half).await.expect("the remote reads");
             let call = tokio::spawn(peer.call::<i64>("five", ()));
-            // The call goes out, though the input stands still.
+            // The call is sent, although the input stalls.
             let mut seen = [0; 10];
             raw.read_exact(&mut seen).await.expect("the call");
             assert!(!call.is_finished());
-            raw.write_all(rest).await.expect("it is there");
+            raw.write_all(rest).await.expect("the remote reads");
             assert_eq!(call.await.expect("no panic").expect("an answer"), 5);
         }
     });
@@ -368,13 +370,13 @@ fn half_a_frame_that_stalls_holds_up_no_call() {
 fn a_handler_may_wait_for_the_end_of_its_own_connection() {
     everywhere(|link| async move {
         let there = methods().method("close", async |cx: Context| {
-            // The handler never learns of the end: the connection waits for it, and stops it.
+            // The handler never sees the end: the connection waits for the handler, and then stops it.
             let disconnect = cx.peer().close().await;
             Ok::<_, Failure>(disconnect.to_string())
         });
         let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
         let (one, two) = link.join(&profile, methods(), there);
-        let error = one.call::<String>("close", ()).await.expect_err("it cannot be answered");
+        let error = one.call::<String>("close", ()).await.expect_err("the call fails");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(two.closed().await.reason(), CloseReason::Closed);
         assert_eq!(one.closed().await.reason(), CloseReason::RemoteClosed);
@@ -385,7 +387,7 @@ fn a_handler_may_wait_for_the_end_of_its_own_connection() {
 fn handlers_may_drop_the_last_handle_of_any_connection() {
     everywhere(|link| async move {
         let profile = Profile::agent();
-        // Of another connection, immediately and after a while.
+        // The last handle of another connection, immediately and after a while.
         let (far, far_end) = link.join(&profile, methods(), methods());
         let far = Arc::new(std::sync::Mutex::new(Some(far)));
         let there = methods()
@@ -402,8 +404,8 @@ fn handlers_may_drop_the_last_handle_of_any_connection() {
         let (one, two) = link.join(&profile, methods(), there);
         assert!(one.call::<bool>("drop", ()).await.expect("an answer"));
         assert_eq!(far_end.closed().await.reason(), CloseReason::RemoteClosed);
-        // Of its own: the handler holds the last one, and is still answered. The running request must be
-        // that one, and not the one before.
+        // The last handle of its own connection: the handler holds it, and is still answered. The test must
+        // wait until this request runs, and not the previous one.
         until(|| two.stats().running == 0).await;
         let call = tokio::spawn(one.call::<i64>("late_drop", ()));
         until(|| two.stats().running == 1 || call.is_finished()).await;
@@ -438,12 +440,12 @@ fn p4_at_the_limit_answers_and_cancellations_still_flow() {
     });
 }
 
-// ---- what has hung this stack
+// ---- earlier hangs of this library
 
 /// Requests that wait because the outbox is full begin when it has room, even if everything leaves in one
 /// write and nothing else wakes the driver.
 #[test]
-fn requests_that_are_held_back_begin_when_there_is_room_again() {
+fn held_requests_begin_when_there_is_room_again() {
     for link in [Link::Memory, Link::Pipe(64 * 1024), Link::Pipe(32 * MEGABYTE)] {
         on_both_runtimes(&format!("{link:?}"), || async move {
             let (there, permits) = gated(methods(), "wait", |(): ()| 1);
@@ -466,7 +468,7 @@ fn requests_that_are_held_back_begin_when_there_is_room_again() {
     }
 }
 
-/// The last line needs no line end (F20), and a message that comes in one read with the end is served.
+/// The last line needs no line end (F20). A message that arrives in the same read as the end is served.
 #[test]
 fn a_message_read_together_with_the_end_of_input_is_served() {
     on_both_runtimes("raw", || async {
@@ -475,7 +477,7 @@ fn a_message_read_together_with_the_end_of_input_is_served() {
             let request =
                 format!(r#"{{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}}{line_end}"#);
             raw.write_all(request.as_bytes()).await.expect("there is room");
-            raw.shutdown().await.expect("it closes");
+            raw.shutdown().await.expect("the stream closes");
             let peer = Peer::builder(Stream::from_io(there))
                 .profile(Profile::agent())
                 .router(methods())
@@ -499,7 +501,7 @@ fn a_received_answer_is_not_lost_when_a_write_fails() {
             });
             let (one, _two) = link.join(&Profile::agent(), Router::new(), there);
             let call = tokio::spawn(one.call::<i64>("last", ()));
-            // Some of these meet a remote that is gone.
+            // Some of these writes fail, because the remote is gone.
             let noise = tokio::spawn({
                 let one = one.clone();
                 async move {
@@ -508,14 +510,14 @@ fn a_received_answer_is_not_lost_when_a_write_fails() {
                     }
                 }
             });
-            assert_eq!(call.await.expect("no panic").expect("it was answered"), 1);
+            assert_eq!(call.await.expect("no panic").expect("the call is answered"), 1);
             noise.await.expect("no panic");
         }
     });
 }
 
-/// Two peers, each with an outbox full of answers that nobody awaits any more and a queue full of
-/// requests that were given up: neither needs anything of the other, so neither reads.
+/// Two peers, each with an outbox full of answers to cancelled calls, and a queue full of cancelled requests.
+/// Neither waits for the other, so neither reads.
 #[test]
 fn two_peers_that_gave_up_on_each_other_can_start_again() {
     everywhere(|link| async move {
@@ -534,7 +536,7 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
                     given_up.spawn(peer.call::<String>("big", (100_000,)));
                 }
             }
-            // All of them are under way, or wait for room.
+            // All messages are in transit, or wait for room.
             for _ in 0..200 {
                 tokio::task::yield_now().await;
             }
@@ -555,7 +557,7 @@ fn two_peers_that_gave_up_on_each_other_can_start_again() {
     });
 }
 
-/// Senders that wait for room get through, however much comes in.
+/// Senders that wait for room make progress, however many messages arrive.
 #[test]
 fn a_connection_that_is_never_idle_lets_others_run_and_send() {
     on_both_runtimes("a flood", || async {
@@ -564,14 +566,14 @@ fn a_connection_that_is_never_idle_lets_others_run_and_send() {
         let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
         let peer = Peer::builder(flood).profile(profile).router(methods()).spawn();
         for _ in 0..1000 {
-            peer.notify("tick", ()).await.expect("it is sent");
+            peer.notify("tick", ()).await.expect("the notification is sent");
         }
         assert_eq!(peer.call::<i64>("one", ()).await.expect("an answer"), 1);
         stop.store(true, Ordering::SeqCst);
     });
 }
 
-/// A remote that sends notifications without end, takes everything, and answers each call with 1.
+/// A remote that sends endless notifications, reads everything, and answers each call with 1.
 #[derive(Default)]
 struct Flood {
     stop: Arc<AtomicBool>,
@@ -617,7 +619,7 @@ impl Transport for Flood {
     }
 }
 
-/// A writer with bytes that nobody takes must not keep the connection from closing.
+/// A writer with unread bytes must not keep the connection from closing.
 #[test]
 fn a_connection_whose_writer_is_stuck_closes() {
     on_both_runtimes("raw", || async {
@@ -635,7 +637,7 @@ fn a_connection_whose_writer_is_stuck_closes() {
 
 #[test]
 fn a_hang_is_reported() {
-    // The detector itself: a memory pair whose other end nobody drives.
+    // Tests the detector: nothing drives the other end of a memory pair.
     let runtime = links::stopped_clock();
     runtime.block_on(async {
         let (here, _there) = memory::pair();

@@ -1,4 +1,4 @@
-//! Errors in the process: E1, E2 and E3.
+//! Errors inside the process: rules E1, E2 and E3.
 
 mod links;
 
@@ -33,7 +33,7 @@ const ALL: [ErrorKind; 14] = [
 
 #[test]
 fn e2_a_panic_becomes_an_internal_error_and_the_next_call_works() {
-    let error = panic_guard::catch(|| panic!("CANARY")).expect_err("it panics");
+    let error = panic_guard::catch(|| panic!("CANARY")).expect_err("the closure panics");
     assert_eq!(error.kind(), ErrorKind::Panic);
     assert_eq!(error.to_object().code(), Code::INTERNAL_ERROR);
     assert!(!format!("{error} {error:?} {}", error.to_object()).contains("CANARY"));
@@ -45,10 +45,10 @@ fn e2_a_future_that_panics_is_ready_with_an_error() {
     let mut cx = Context::from_waker(Waker::noop());
     let mut panics = pin!(panic_guard::catch_future(async { panic!("CANARY") }));
     let Poll::Ready(Err::<(), _>(error)) = panics.as_mut().poll(&mut cx) else {
-        panic!("it is ready with an error");
+        panic!("the future should be ready with an error");
     };
     assert_eq!(error.kind(), ErrorKind::Panic);
-    assert!(panics.as_mut().poll(&mut cx).is_pending(), "and then never again");
+    assert!(panics.as_mut().poll(&mut cx).is_pending(), "the future stays pending");
     let mut works = pin!(panic_guard::catch_future(ready(7)));
     assert!(matches!(works.as_mut().poll(&mut cx), Poll::Ready(Ok(7))));
 }
@@ -73,7 +73,7 @@ fn e2_a_panic_in_a_destructor_is_caught() {
         let _held = bomb;
         std::future::pending::<()>().await;
     }));
-    let error = panic_guard::catch(|| std::panic::panic_any(Bomb)).expect_err("it panics");
+    let error = panic_guard::catch(|| std::panic::panic_any(Bomb)).expect_err("the closure panics");
     assert_eq!(error.kind(), ErrorKind::Panic);
 }
 
@@ -114,7 +114,7 @@ fn e1_application_error_keeps_its_code_message_and_data() {
     let written = |failure: &Failure| {
         let mut text = Vec::new();
         write_error(&mut text, &Id::from("x"), failure.object());
-        serde_json::from_slice::<Value>(&text).expect("it is JSON")["error"].take()
+        serde_json::from_slice::<Value>(&text).expect("the data is JSON")["error"].take()
     };
     assert_eq!(written(&plain), json!({"code": -32001, "message": "Overdrawn"}));
     let told = plain.caused_by("CANARY").with_data(json!({"by": 5}));
@@ -130,7 +130,7 @@ fn e1_application_error_keeps_its_code_message_and_data() {
 async fn refused() -> Error {
     let refuse = async || Err::<(), _>(Failure::new(-32001, "Overdrawn").with_data("CANARY"));
     let (client, _server) = links::client_of(Router::new().method("withdraw", refuse));
-    client.call::<()>("withdraw", ()).await.expect_err("it is refused")
+    client.call::<()>("withdraw", ()).await.expect_err("the call fails")
 }
 
 #[tokio::test]
@@ -159,13 +159,13 @@ impl<'de> Deserialize<'de> for Even {
     }
 }
 
-#[expect(dead_code, reason = "they are never made, only refused")]
+#[expect(dead_code, reason = "the type is only deserialised")]
 #[derive(Deserialize)]
 struct Page {
     items: Vec<Item>,
 }
 
-#[expect(dead_code, reason = "they are never made, only refused")]
+#[expect(dead_code, reason = "the type is only deserialised")]
 #[derive(Deserialize)]
 struct Item {
     uri: String,
@@ -190,7 +190,8 @@ async fn e3_a_result_of_the_wrong_type_says_which_member_and_why() {
     let router = Router::new().method("echo", async |(value,): (Value,)| Ok::<_, Failure>(value));
     let (client, _server) = links::client_of(router);
     for (result, why) in rows {
-        let error = client.call::<Page>("echo", [&result]).await.err().expect("it does not fit");
+        let error =
+            client.call::<Page>("echo", [&result]).await.err().expect("the result does not fit");
         assert_eq!(error.kind(), ErrorKind::Protocol);
         let why = format!("the result is not of the expected type: {why}");
         assert_eq!(error.source().map(ToString::to_string), Some(why), "{result}");

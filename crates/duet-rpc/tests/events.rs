@@ -1,4 +1,4 @@
-//! Streams of events to a remote that is too slow for them (P9).
+//! Event streams to a remote that reads too slowly (P9).
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn peer() -> (Peer, BufReader<DuplexStream>) {
 
 async fn next(remote: &mut BufReader<DuplexStream>) -> Value {
     let mut line = String::new();
-    remote.read_line(&mut line).await.expect("it is open");
+    remote.read_line(&mut line).await.expect("the connection is open");
     let mut message: Value = serde_json::from_str(&line).expect("a message");
     assert_eq!(message["method"], "event");
     assert_eq!(message["params"]["topic"], "log");
@@ -55,7 +55,7 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     let offered = 20_000;
     for number in 1..=offered {
         let priority = if number % 1000 == 0 { Priority::High } else { Priority::Low };
-        events.send(priority, &(number, &text)).expect("it is JSON");
+        events.send(priority, &(number, &text)).expect("the data is JSON");
         if number % 50 == 0 {
             // The driver fills all buffers.
             tokio::task::yield_now().await;
@@ -79,14 +79,15 @@ async fn p9_a_full_stream_drops_the_oldest_of_low_priority_and_says_how_many() {
     }
     assert_eq!(seen + dropped, offered, "every event was sent or counted");
     assert_eq!(dropped, events.dropped());
-    assert_eq!(high, 20, "those of high priority all came");
+    assert_eq!(high, 20, "all events of high priority arrived");
 }
 
 #[tokio::test]
 async fn p9_other_bounds_and_a_close_keep_the_sequence_and_the_count_of_dropped_events() {
     let (peer, mut remote) = peer();
     let events = peer.events("event", "log");
-    let send = |events: &EventStream| events.send(Priority::High, "data").expect("it is JSON");
+    let send =
+        |events: &EventStream| events.send(Priority::High, "data").expect("the data is JSON");
     (0..5).for_each(|_| send(&events));
     let events = events.bounded(2, 1000);
     assert_eq!(events.dropped(), 3);
@@ -109,16 +110,16 @@ async fn p5_sending_an_event_after_the_end_fails() {
     drop(remote);
     peer.closed().await;
     for stream in [events, peer.events("event", "log")] {
-        let error = stream.send(Priority::High, &1).expect_err("nobody gets it");
+        let error = stream.send(Priority::High, &1).expect_err("the connection is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(stream.dropped(), 0, "an event that was never taken is not a dropped one");
     }
 }
 
-/// The bytes that may wait to be sent, and a text that alone has more.
+/// The limit for unsent bytes, and the length of a text that exceeds it.
 const OUTGOING: usize = 1000;
 const LARGE: usize = 5 * OUTGOING;
-/// A link that takes a large message in one write, and one that does not.
+/// Capacities of two links: one takes a large message in one write, the other does not.
 const LINKS: [usize; 2] = [10 * OUTGOING, OUTGOING];
 
 /// A peer with little room, which answers `large` with three events and a large result, on a link that
@@ -144,11 +145,11 @@ fn send_three(peer: &Peer) {
     }
 }
 
-/// Reads a large message and the data of the events behind it, up to the end. The clock moves only when
-/// no task can run, so a message that does not come within a second never does.
+/// Reads a large message and the data of the events after it, up to the end. The clock moves only when no
+/// task can run, so a message that does not come within a second never does.
 async fn events_behind_large(remote: &mut BufReader<DuplexStream>) -> Vec<Value> {
     let mut line = String::new();
-    remote.read_line(&mut line).await.expect("it is open");
+    remote.read_line(&mut line).await.expect("the connection is open");
     assert!(line.len() > LARGE, "{line}");
     let mut data = Vec::new();
     loop {
@@ -191,7 +192,7 @@ async fn p9_events_and_notifications_that_never_end_both_get_through() {
     let (mut events, mut notifications, mut line) = (0, 0, String::new());
     for _ in 0..300 {
         line.clear();
-        remote.read_line(&mut line).await.expect("it is open");
+        remote.read_line(&mut line).await.expect("the connection is open");
         match line.contains(r#""method":"event""#) {
             true => events += 1,
             false => notifications += 1,
@@ -209,7 +210,7 @@ async fn p9_events_behind_a_large_notification_are_sent_without_traffic_and_at_e
         send_three(&peer);
         match end {
             Some(CloseReason::Closed) => drop(peer.close()),
-            Some(_) => remote.shutdown().await.expect("it is open"),
+            Some(_) => remote.shutdown().await.expect("the connection is open"),
             None => {}
         }
         assert_eq!(events_behind_large(&mut remote).await, [1, 2, 3], "{end:?}");

@@ -13,7 +13,7 @@ use duet_rpc::transport::{
 use duet_rpc::{Peer, Profile, Router, quick};
 use tokio::io::AsyncWriteExt;
 
-/// Notes whether the connection is open at the moment when its caller is woken.
+/// Records whether the connection is open when the caller is woken.
 struct Look(Peer, Mutex<Vec<bool>>);
 
 impl Wake for Look {

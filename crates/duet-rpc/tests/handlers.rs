@@ -121,7 +121,7 @@ async fn p7_handlers_take_up_to_five_arguments_in_any_order_and_return_values_or
 
 /// The message of a panic.
 fn panic_of(build: impl FnOnce() -> Router + std::panic::UnwindSafe) -> String {
-    let panic = catch_unwind(build).expect_err("it panics");
+    let panic = catch_unwind(build).expect_err("the closure panics");
     panic.downcast_ref::<String>().expect("a sentence").clone()
 }
 

@@ -129,7 +129,7 @@ impl Drop for DropFuture {
     }
 }
 
-/// Adds a method that ends like this immediately, and one that waits first.
+/// Adds two methods with this outcome: one is ready immediately, the other waits first.
 fn now_and_late<T: Serialize + Send + 'static>(
     router: Router,
     name: &str,
@@ -184,7 +184,7 @@ async fn e2_whatever_panics_the_next_request_works() {
 }
 
 #[tokio::test]
-async fn g6_nothing_that_was_sent_is_logged() {
+async fn g6_log_contains_no_message_contents() {
     let log = Log::up_to(Level::TRACE);
     let _guard = tracing::subscriber::set_default(log.clone());
     #[derive(Deserialize)]
@@ -320,14 +320,14 @@ fn p2_a_call_from_outside_of_a_runtime_waits_for_room_and_times_out() {
     let mut calls: Vec<_> = (0..3)
         .map(|_| Box::pin(peer.call::<()>("x", ()).timeout(Duration::from_secs(1))))
         .collect();
-    // The first is posted, the second waits, and there is no clock yet.
+    // The first call is posted, the second waits, and there is no clock yet.
     for call in &mut calls[..2] {
         assert!(call.as_mut().poll(&mut cx).is_pending());
     }
     let runtime = links::stopped_clock();
     runtime.spawn(driver);
     runtime.block_on(async { tokio::task::yield_now().await });
-    // Now there is a clock, and the third uses it.
+    // Now there is a clock, and the third call uses it.
     assert!(calls[2].as_mut().poll(&mut cx).is_pending());
     runtime.block_on(async { tokio::time::sleep(Duration::from_secs(2)).await });
     let Poll::Ready(Err(error)) = calls[2].as_mut().poll(&mut cx) else {
@@ -347,7 +347,7 @@ async fn l4_buffered_output_is_flushed_before_the_connection_closes() {
         Peer::builder(Stream::new(reader, writer)).profile(Profile::agent()).router(router).spawn();
     let mut remote = Remote(BufReader::new(there));
     remote.send(&request("big")).await;
-    remote.0.fill_buf().await.expect("it is open");
+    remote.0.fill_buf().await.expect("the connection is open");
     let closing = peer.close();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(remote.next().await["result"].as_str().map(str::len), Some(100_000));
@@ -362,22 +362,22 @@ async fn p9_event_stream_that_is_never_empty_does_not_starve_another() {
     let mut remote = Remote(BufReader::with_capacity(64, there));
     let (loud, quiet) = (peer.events("event", "loud"), peer.events("event", "quiet"));
     for _ in 0..100 {
-        loud.send(Priority::Low, &0).expect("it is JSON");
+        loud.send(Priority::Low, &0).expect("the data is JSON");
     }
-    quiet.send(Priority::Low, &0).expect("it is JSON");
+    quiet.send(Priority::Low, &0).expect("the data is JSON");
     for _ in 0..200 {
         if remote.next().await["params"]["topic"] == "quiet" {
             return;
         }
-        loud.send(Priority::Low, &0).expect("it is JSON");
+        loud.send(Priority::Low, &0).expect("the data is JSON");
     }
-    panic!("one is never heard");
+    panic!("one stream starves");
 }
 
 #[test]
 fn g6_debug_output_of_inbox_and_outbox_hides_messages() {
     let mut inbox = Inbox::new(TransportKind::Messages, &Profile::agent());
-    inbox.push(&[234; 3]).expect("it takes messages");
+    inbox.push(&[234; 3]).expect("the inbox takes messages");
     assert!(!format!("{inbox:?} {:?}", Outbox::new(None)).contains("234"), "{inbox:?}");
 }
 

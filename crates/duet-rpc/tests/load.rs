@@ -69,7 +69,7 @@ fn p5_very_many_pending_calls_fail_when_the_connection_closes() {
         until(|| one.stats().pending_calls == MANY).await;
         one.close().await;
         for end in calls.join_all().await {
-            assert_eq!(end.expect_err("it is closed").kind(), ErrorKind::Disconnected);
+            assert_eq!(end.expect_err("the connection is closed").kind(), ErrorKind::Disconnected);
         }
         two.closed().await;
         assert!(is_quiet(&one));
@@ -105,7 +105,7 @@ where
         let before = alive_tasks();
         let (router, permits) = gated();
         let (one, two) = link.join(&Profile::agent(), Router::new(), router);
-        let _: usize = one.call("same", (1,)).await.expect("it works");
+        let _: usize = one.call("same", (1,)).await.expect("the call is answered");
         let connected = alive_tasks();
         let mut calls = JoinSet::new();
         for _ in 0..COUNT {
@@ -114,12 +114,12 @@ where
         }
         until(|| two.stats().running == COUNT).await;
         let (one, two) = end(one, two, calls).await;
-        // Each was cancelled, and answered, but nobody waited for the answer.
+        // Each call was cancelled and answered, but nobody waited for the answer.
         until(|| is_quiet(&one) && is_quiet(&two) && one.stats().unmatched_answers == COUNT).await;
         until(|| alive_tasks() == connected).await;
         // The connection still works, and no forgotten timer fires.
         permits.add_permits(1);
-        assert_eq!(one.call::<usize>("wait", (3,)).await.expect("it works"), 3);
+        assert_eq!(one.call::<usize>("wait", (3,)).await.expect("the call is answered"), 3);
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert!(is_quiet(&one) && is_quiet(&two));
         assert_eq!((one.stats().unmatched_answers, two.stats().unmatched_answers), (COUNT, 0));
@@ -154,7 +154,7 @@ fn p3_calls_that_are_dropped_leave_nothing_behind() {
 #[test]
 fn p3_calls_that_lose_a_race_leave_nothing_behind() {
     leaves_nothing(|one, two, mut calls| async move {
-        // Dropped from within a `select!`, with the answer of another in between.
+        // A `select!` drops the call when another call is answered.
         for number in 0..50 {
             let winner = one.call::<usize>("same", (number,));
             let loser = calls.join_next();
@@ -169,7 +169,7 @@ fn p3_calls_that_lose_a_race_leave_nothing_behind() {
 }
 
 #[test]
-fn a_pair_that_is_closed_leaves_no_task() {
+fn closed_pair_leaves_no_task() {
     for link in LINKS {
         stopped_clock().block_on(async {
             let before = alive_tasks();
@@ -186,7 +186,8 @@ fn a_pair_that_is_closed_leaves_no_task() {
                 match round % 3 {
                     0 => drop(one.close().await),
                     1 => drop(tokio::join!(one.close(), two.close())),
-                    // The last handle: a call has one too, a handler only if it asks for it.
+                    // Drop the last handle. A call also holds one, and a handler only if it takes its
+                    // context.
                     _ => {
                         calls.shutdown().await;
                         drop(one);

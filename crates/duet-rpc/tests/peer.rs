@@ -87,7 +87,7 @@ async fn e4_p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
         ("add", json!(["x", 1]), -32602),
     ];
     for (method, params, code) in rows {
-        let error = client.call::<Value>(method, params).await.expect_err("it fails");
+        let error = client.call::<Value>(method, params).await.expect_err("the call fails");
         assert_eq!(error.kind(), ErrorKind::Remote, "{method}");
         assert_eq!(error.remote().expect("an answer").code, code, "{method}");
         assert!(error.is_recoverable());
@@ -99,10 +99,10 @@ async fn e4_p7_wrong_params_and_errors_of_the_application_reach_the_caller() {
 async fn e2_a_panic_is_an_internal_error_and_the_next_request_works() {
     let (client, _server) = client_of(methods());
     for method in ["panic", "late_panic"] {
-        let error = client.call::<Value>(method, ()).await.expect_err("it panics");
+        let error = client.call::<Value>(method, ()).await.expect_err("the closure panics");
         let remote = error.remote().expect("an answer");
         assert_eq!((remote.code, &*remote.message), (-32603, "Internal error"));
-        assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it lives"), 3);
+        assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("the call is answered"), 3);
     }
 }
 
@@ -125,7 +125,7 @@ async fn p1_ids_of_the_two_directions_never_mix() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p2_a_call_times_out_and_the_remote_is_told() {
+async fn p2_call_that_times_out_is_cancelled_at_the_remote() {
     let stopped = Arc::new(AtomicUsize::new(0));
     let guard = Arc::clone(&stopped);
     struct OnDrop(Arc<AtomicUsize>);
@@ -154,7 +154,7 @@ async fn p2_a_call_times_out_and_the_remote_is_told() {
 
 #[tokio::test]
 async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
-    // `true` if the remote gets a cancellation, and the number of its answers to cancelled requests.
+    // The dialect, `true` if the remote gets a cancellation, and the number of answers to cancelled requests.
     for (dialect, told, answers) in
         [(Dialect::Dollar, true, 1), (Dialect::Notifications, true, 0), (Dialect::None, false, 0)]
     {
@@ -168,7 +168,7 @@ async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
             until(|| server.stats().running == 0).await;
         }
         // Everything that was sent before this answer has been read.
-        let _: i64 = client.call("add", (1, 1)).await.expect("it works");
+        let _: i64 = client.call("add", (1, 1)).await.expect("the call is answered");
         assert_eq!(server.stats().running, usize::from(!told), "{dialect:?}");
         assert_eq!(client.stats().unmatched_answers, answers, "{dialect:?}");
     }
@@ -178,7 +178,7 @@ async fn p3_a_dropped_call_is_cancelled_in_each_dialect() {
 async fn p3_a_call_that_is_never_polled_is_never_sent() {
     let (client, server) = client_of(methods());
     drop(client.call::<Value>("never", ()));
-    let _: i64 = client.call("add", (1, 1)).await.expect("it works");
+    let _: i64 = client.call("add", (1, 1)).await.expect("the call is answered");
     assert_eq!((server.stats().running, client.stats().pending_calls), (0, 0));
 }
 
@@ -215,7 +215,10 @@ async fn p4_call_at_the_limit_of_pending_calls_fails_immediately() {
 async fn p5_watch_shows_the_states_and_calls_after_the_end_fail() {
     let (client, server) = client_of(methods());
     let mut watch = client.watch();
-    watch.wait_for(|state| matches!(state, ConnectionState::Connected)).await.expect("it is there");
+    watch
+        .wait_for(|state| matches!(state, ConnectionState::Connected))
+        .await
+        .expect("the state changes");
     let waiting = tokio::spawn(client.call::<Value>("never", ()));
     until(|| server.stats().running == 1).await;
     let disconnect = client.close().await;
@@ -229,7 +232,7 @@ async fn p5_watch_shows_the_states_and_calls_after_the_end_fail() {
     let error = client.notify("add", (1, 2)).await.expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert_eq!(format!("{error:#}"), "the connection is closed: closed locally");
-    // The other side sees the end of its input; its handler is stopped, because nobody waits for it.
+    // The other side sees the end of its input, and stops its handler, because nobody waits for the answer.
     assert_eq!(server.closed().await.reason(), CloseReason::RemoteClosed);
 }
 
@@ -251,7 +254,7 @@ async fn l4_a_running_request_is_finished_before_the_connection_closes() {
         permits.add_permits(1);
         closing.await
     });
-    assert_eq!(answer.expect("it had the time"), 42);
+    assert_eq!(answer.expect("the request was answered before the end"), 42);
     assert_eq!(disconnect.reason(), CloseReason::Closed);
 }
 
@@ -265,9 +268,9 @@ async fn m10_a_notification_is_served_and_never_answered() {
     });
     let (client, _server) = client_of(router);
     for method in ["count", "panic", "nope", "late_panic", "withdraw"] {
-        client.notify(method, (3,)).await.expect("it is sent");
+        client.notify(method, (3,)).await.expect("the notification is sent");
     }
-    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it lives"), 3);
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("the call is answered"), 3);
     assert_eq!(count.load(Ordering::SeqCst), 3);
     assert_eq!(client.stats().unmatched_answers, 0);
 }
@@ -295,9 +298,13 @@ async fn m10_the_result_of_a_notification_is_never_written() {
             }
         });
         let (client, _server) = client_of(router);
-        client.notify("count", ()).await.expect("it is sent");
+        client.notify("count", ()).await.expect("the notification is sent");
         client.call::<()>("count", ()).await.expect("an answer");
-        assert_eq!(written.load(Ordering::SeqCst), 1, "that of the call; it waits: {waits}");
+        assert_eq!(
+            written.load(Ordering::SeqCst),
+            1,
+            "only the result of the call is written; handler waits: {waits}"
+        );
     }
 }
 
@@ -318,7 +325,10 @@ async fn notifications_of_a_handler_are_sent_before_its_answer() {
     let (client, _server) = pair(&Profile::agent(), here, there);
     for count in [1, 10, 100_000] {
         seen.store(0, Ordering::SeqCst);
-        assert_eq!(client.call::<usize>("emit", (count,)).await.expect("it works"), count);
+        assert_eq!(
+            client.call::<usize>("emit", (count,)).await.expect("the call is answered"),
+            count
+        );
         assert_eq!(seen.load(Ordering::SeqCst), count);
     }
 }
@@ -332,7 +342,7 @@ async fn l2_by_key_keeps_the_messages_of_a_key_in_order() {
         .method("append", move |(key, number): (String, u32)| {
             let log = Arc::clone(&writer);
             async move {
-                // The larger the number, the sooner it would be done.
+                // A request with a larger number takes less time.
                 for _ in 0..(10 - number % 10) {
                     tokio::task::yield_now().await;
                 }
@@ -363,8 +373,8 @@ async fn f5_all_framings_carry_the_same_dialogue() {
     for profile in [Profile::editor(), Profile::desktop(), Profile::agent()] {
         let (client, _server) = Link::Pipe(100).join(&profile, Router::new(), methods());
         let long = json!(["x".repeat(100_000)]);
-        assert_eq!(client.call::<Value>("echo", &long).await.expect("it fits"), long);
-        assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("it works"), 3);
+        assert_eq!(client.call::<Value>("echo", &long).await.expect("the call is answered"), long);
+        assert_eq!(client.call::<i64>("slow_add", (1, 2)).await.expect("the call is answered"), 3);
         client.close().await;
     }
 }
@@ -375,8 +385,8 @@ async fn client_of_one_that_says(words: &str) -> Peer {
     let (here, there) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let mut there = tokio::io::BufReader::new(there);
-        there.read_line(&mut String::new()).await.expect("it can be read");
-        there.write_all(words.as_bytes()).await.expect("it can be written");
+        there.read_line(&mut String::new()).await.expect("the stream can be read");
+        there.write_all(words.as_bytes()).await.expect("the stream can be written");
     });
     Peer::builder(Stream::from_io(here)).profile(Profile::agent()).router(Router::new()).spawn()
 }
@@ -384,7 +394,7 @@ async fn client_of_one_that_says(words: &str) -> Peer {
 #[tokio::test]
 async fn f20_an_answer_on_a_last_line_without_its_end_is_taken() {
     let client = client_of_one_that_says(r#"{"jsonrpc":"2.0","id":1,"result":3}"#).await;
-    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("the call is answered"), 3);
 }
 
 #[tokio::test]
@@ -397,8 +407,8 @@ async fn m5_an_error_without_an_id_is_reported_as_uncorrelated() {
         r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
     );
     let client = client_of_one_that_says(complaint).await;
-    // The message that it refers to is not known: calls go on.
-    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it was answered"), 3);
+    // The error does not name a message, so calls continue.
+    assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("the call is answered"), 3);
     let error = client.next_uncorrelated_error().await;
     assert_eq!((error.code, &*error.message), (-32600, "too long"));
     assert_eq!(client.stats().unmatched_answers, 2);
@@ -424,7 +434,7 @@ async fn m7_m8_unusable_answer_is_reported_while_its_call_is_pending() {
     ];
     for (text, expect) in rows {
         let client = client_of_one_that_says(text).await;
-        client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+        client.call::<i64>("add", (1, 2)).await.expect_err("the call fails");
         let told = tokio::select! {
             biased;
             told = client.unusable_answer() => Some(told),
@@ -438,7 +448,7 @@ async fn m7_m8_unusable_answer_is_reported_while_its_call_is_pending() {
 async fn f21_message_over_the_limit_is_reported_as_an_unusable_answer() {
     let limit = Profile::agent().limits.message_bytes;
     let client = client_of_one_that_says(&"x".repeat(limit + 1)).await;
-    client.call::<i64>("add", (1, 2)).await.expect_err("it is not answered");
+    client.call::<i64>("add", (1, 2)).await.expect_err("the call fails");
     assert_eq!(client.unusable_answer().await, UnusableAnswer::Oversize(limit));
 }
 

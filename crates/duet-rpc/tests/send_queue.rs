@@ -19,7 +19,7 @@ impl Remote {
     /// The method of the next message, or of the request that it cancels.
     async fn next(&mut self) -> Option<String> {
         let line = tokio::time::timeout(Duration::from_secs(5), self.0.next_line()).await;
-        let line = line.expect("something comes, or the end").expect("it can be read")?;
+        let line = line.expect("a line or the end arrives").expect("the stream can be read")?;
         let message: Value = serde_json::from_str(&line).expect("JSON");
         Some(message["method"].as_str().expect("a method").to_owned())
     }
@@ -34,7 +34,7 @@ impl Remote {
 
     async fn send(&mut self, line: &str) {
         let line = format!("{line}\n");
-        self.0.get_mut().get_mut().write_all(line.as_bytes()).await.expect("it is read");
+        self.0.get_mut().get_mut().write_all(line.as_bytes()).await.expect("the remote reads");
     }
 }
 
@@ -55,7 +55,7 @@ async fn poll_once<F: Future>(future: F) -> Pin<Box<F>> {
     let mut future = Box::pin(future);
     tokio::select! {
         biased;
-        _ = &mut future => panic!("it has to wait"),
+        _ = &mut future => panic!("the future should wait"),
         () = std::future::ready(()) => {}
     }
     future
@@ -100,7 +100,7 @@ async fn p2_p5_was_sent_is_false_only_for_messages_that_never_left() {
 /// The methods that the remote reads after a last notification, up to the end of the connection.
 async fn read_out(peer: &Peer, remote: Remote) -> Vec<String> {
     let reader = tokio::spawn(remote.all());
-    peer.notify("last", ()).await.expect("it is sent");
+    peer.notify("last", ()).await.expect("the notification is sent");
     peer.close().await;
     reader.await.expect("no panic")
 }
@@ -116,13 +116,13 @@ async fn p9_waiting_call_that_is_not_polled_does_not_block_other_senders() {
     });
     let reader = tokio::spawn(remote.all());
     for other in others {
-        other.await.expect("no panic").expect("it is sent");
+        other.await.expect("no panic").expect("the notification is sent");
     }
     peer.close().await;
     let read = reader.await.expect("no panic");
     assert_eq!(read[..3], ["fill", "parked", "also_parked"]);
     assert_eq!(read[3..], ["other"; 5]);
-    notification.await.expect("it was sent");
+    notification.await.expect("the notification is sent");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,7 +173,7 @@ async fn p9_waiting_messages_are_sent_in_call_order() {
     let reader = tokio::spawn(remote.all());
     // Awaited in reverse order, but sent in order.
     for notification in sent.into_iter().rev() {
-        notification.await.expect("it is sent");
+        notification.await.expect("the notification is sent");
     }
     peer.close().await;
     assert_eq!(reader.await.expect("no panic"), ["fill", "first", "second", "third", "fourth"]);
@@ -200,7 +200,8 @@ async fn p9_calls_that_are_given_up_before_the_driver_runs_do_not_gather() {
     }
     let one_too_many = peer.call::<Value>("one too many", ());
     let answer = tokio::time::timeout(Duration::from_secs(1), one_too_many).await;
-    let error = answer.expect("it fails immediately").expect_err("there are many");
+    let error =
+        answer.expect("the call fails immediately").expect_err("too many calls are pending");
     assert_eq!(error.kind(), ErrorKind::Capacity);
     tokio::spawn(driver);
     let mut remote = Remote(BufReader::new(there).lines());
@@ -234,8 +235,8 @@ async fn p5_messages_waiting_for_room_fail_when_the_connection_ends() {
     let call = poll_once(peer.call::<Value>("a", ())).await;
     let notification = poll_once(peer.notify("b", ())).await;
     drop(remote);
-    assert!(!call.await.expect_err("it is gone").is_recoverable());
-    assert!(!notification.await.expect_err("it is gone").is_recoverable());
+    assert!(!call.await.expect_err("the connection is gone").is_recoverable());
+    assert!(!notification.await.expect_err("the connection is gone").is_recoverable());
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,8 +247,8 @@ async fn p5_a_close_sends_the_notifications_that_wait_and_ends_the_calls() {
     let closing = peer.close();
     let reader = tokio::spawn(remote.all());
     closing.await;
-    assert_eq!(call.await.expect_err("it is closing").kind(), ErrorKind::Disconnected);
-    notification.await.expect("it was sent");
+    assert_eq!(call.await.expect_err("the connection is closing").kind(), ErrorKind::Disconnected);
+    notification.await.expect("the notification is sent");
     assert_eq!(reader.await.expect("no panic"), ["fill", "waits"]);
 }
 
@@ -262,7 +263,7 @@ fn p9_waiting_for_room_works_in_a_runtime_without_a_timer() {
             let call =
                 poll_once(peer.call::<Value>("call", ()).timeout(Duration::from_millis(1))).await;
             let notification = poll_once(peer.notify("notify", ())).await;
-            waits.send(()).expect("somebody listens");
+            waits.send(()).expect("the receiver exists");
             let (call, notified) = tokio::join!(call, notification);
             peer.close().await;
             (call.expect_err("nobody answers").kind(), notified.is_ok())

@@ -34,7 +34,7 @@ impl Subscriber for ByName {
 
 #[tokio::test]
 async fn g3_a_filter_by_the_name_of_a_span_gets_the_span_of_each_request() {
-    tracing::subscriber::set_global_default(ByName).expect("it is the first");
+    tracing::subscriber::set_global_default(ByName).expect("no other subscriber is set");
     let (here, there) = memory::pair();
     let router = Router::new()
         .method("a", async || Ok::<_, Failure>(()))

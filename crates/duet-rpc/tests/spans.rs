@@ -97,9 +97,9 @@ fn router() -> Router {
         })
 }
 
-/// The number behind this prefix in a text.
+/// The number after this prefix in a text.
 fn number(text: &str, before: &str) -> u64 {
-    let (_, behind) = text.split_once(before).expect("it is there");
+    let (_, behind) = text.split_once(before).expect("the prefix is there");
     behind
         .chars()
         .map_while(|digit| digit.to_digit(10))
@@ -137,12 +137,12 @@ async fn g6_message_of_a_failure_is_logged_if_it_is_static() {
     let _guard = tracing::subscriber::set_default(notes.clone());
     let (client, _server) = links::client_of(router());
     for name in ["plain", "data", "cause", "secret"] {
-        client.call::<()>("refuse", [name]).await.expect_err("it fails");
+        client.call::<()>("refuse", [name]).await.expect_err("the call fails");
     }
     assert_eq!(notes.containing("handler failed").len(), 4);
     assert_eq!(notes.containing(r#"[answer="Overdrawn"]"#).len(), 3);
     assert_eq!(notes.containing("no money").len(), 1);
-    assert_eq!(notes.containing("secret"), [""; 0], "it may be the remote's");
+    assert_eq!(notes.containing("secret"), [""; 0], "the text may come from the remote");
 }
 
 #[tokio::test]
@@ -154,8 +154,8 @@ async fn m10_notification_whose_handler_waits_and_fails_is_logged_as_a_failed_ha
         Err::<(), _>(Failure::new(7, "Overdrawn"))
     });
     let (client, _server) = links::client_of(router);
-    client.notify("later", ()).await.expect("it is sent");
-    client.call::<()>("later", ()).await.expect_err("it fails");
+    client.notify("later", ()).await.expect("the notification is sent");
+    client.call::<()>("later", ()).await.expect_err("the call fails");
     let failed = notes.containing("handler failed");
     assert_eq!(failed.len(), 2, "{failed:?}");
     assert_eq!(notes.containing("cancelled"), [""; 0]);

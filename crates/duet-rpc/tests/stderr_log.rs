@@ -1,5 +1,5 @@
-//! The log of a server without a `tracing` subscriber (G1, L8): this runs itself as a process of its own, because a
-//! subscriber is installed once in a process.
+//! The log of a server without a `tracing` subscriber (G1, L8): this program starts itself as the server,
+//! because a process can install a subscriber only once.
 
 #[cfg(not(unix))]
 fn main() {}
@@ -48,10 +48,10 @@ mod process {
     }
 
     fn start() -> std::process::Child {
-        let mut command = Command::new(std::env::current_exe().expect("it runs"));
+        let mut command = Command::new(std::env::current_exe().expect("the test has a path"));
         command.env(ROLE, "server");
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().expect("it starts")
+        command.spawn().expect("the program starts")
     }
 
     fn request(method: &str) -> String {
@@ -62,8 +62,13 @@ mod process {
         let mut server = start();
         let requests =
             request("panic") + &request("fail") + &request("work") + &request("\\u001b[31m");
-        server.stdin.take().expect("a pipe").write_all(requests.as_bytes()).expect("it reads");
-        let output = server.wait_with_output().expect("it ends");
+        server
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(requests.as_bytes())
+            .expect("the remote reads");
+        let output = server.wait_with_output().expect("the process can be waited for");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         let line = |method: &str| {
@@ -81,11 +86,16 @@ mod process {
         let mut server = start();
         let notification = "{\"jsonrpc\":\"2.0\",\"method\":\"refuse\"}\n";
         let requests = request("refuse") + &request("guarded") + notification;
-        server.stdin.take().expect("a pipe").write_all(requests.as_bytes()).expect("it reads");
-        let output = server.wait_with_output().expect("it ends");
+        server
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(requests.as_bytes())
+            .expect("the remote reads");
+        let output = server.wait_with_output().expect("the process can be waited for");
         let (answers, said) = (output.stdout, String::from_utf8_lossy(&output.stderr));
         assert_eq!(String::from_utf8_lossy(&answers).lines().count(), 2, "{said}");
-        // Nobody else learns that a notification failed.
+        // Only the log shows that a notification failed.
         let lines: Vec<_> = said.lines().collect();
         assert!(matches!(lines[..], [line] if line.ends_with("(method \"refuse\")")), "{said}");
     }
@@ -96,13 +106,13 @@ mod process {
             (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
         let writer = std::thread::spawn(move || {
             for _ in 0..MANY {
-                stdin.write_all(request("fail").as_bytes()).expect("it reads");
+                stdin.write_all(request("fail").as_bytes()).expect("the remote reads");
             }
         });
         let mut answers = String::new();
-        stdout.read_to_string(&mut answers).expect("it answers");
-        writer.join().expect("all was written");
+        stdout.read_to_string(&mut answers).expect("the answers are text");
+        writer.join().expect("the writer thread does not panic");
         assert_eq!(answers.lines().count(), MANY);
-        assert!(server.wait().expect("it ends").success());
+        assert!(server.wait().expect("the process can be waited for").success());
     }
 }

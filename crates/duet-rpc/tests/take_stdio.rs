@@ -1,5 +1,5 @@
-//! Taking the standard input and output (L9): this runs itself as a process of its own, because a
-//! process can do it once, and because a test harness prints.
+//! Taking the standard input and output (L9): this program starts itself as a child, because a process can
+//! take them only once, and a test harness prints to stdout.
 
 #[cfg(not(unix))]
 fn main() {}
@@ -25,7 +25,7 @@ mod taken {
 
     pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
-    /// Reads nothing before its own child has tried to read.
+    /// Reads only after its own child has tried to read.
     #[allow(clippy::print_stdout)]
     pub(super) fn server() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();

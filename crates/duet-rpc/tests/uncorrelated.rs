@@ -1,4 +1,4 @@
-//! Error responses with `id: null`: which call fails, and which go on (M5, P2).
+//! Error responses with `id: null`: one call fails, the others continue (M5, P2).
 
 mod links;
 #[path = "support/remote.rs"]
@@ -14,7 +14,7 @@ use remote::serve;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// A client, and its server that takes messages of 1,000 bytes.
+/// A client, and its server with a message limit of 1,000 bytes.
 fn client_of_narrow(profile: &Profile) -> (Peer, Peer) {
     let (here, there) = tokio::io::duplex(64 * 1024);
     let narrow = profile.with(|it| it.limits.message_bytes = 1000);
@@ -40,10 +40,9 @@ fn begin(
     told
 }
 
-/// Checks that a call timed out; returns the message that came in its time and could have been the
-/// answer.
+/// Checks that a call timed out. Returns the cause of the timeout: a message that could have been the answer.
 async fn timed_out(told: oneshot::Receiver<Result<Value, Error>>) -> Option<String> {
-    let error = told.await.expect("it ends").expect_err("nobody answers");
+    let error = told.await.expect("the call ends").expect_err("nobody answers");
     assert_eq!(error.kind(), ErrorKind::Timeout);
     error.source().map(ToString::to_string)
 }
@@ -57,38 +56,38 @@ async fn m5_call_over_the_remotes_limit_fails_immediately_and_others_continue() 
         until(|| server.stats().running == 1).await;
         let begun = tokio::time::Instant::now();
         let error = client.call::<usize>("length", ["x".repeat(2000)]).await.expect_err("too long");
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the call fails without a timeout");
         assert_eq!(error.kind(), ErrorKind::Remote);
         let remote = error.remote().expect("its answer");
         assert_eq!(remote.data.as_ref().map(|data| data.get()), Some(r#"{"reason":"oversize"}"#));
         assert_eq!(error.id().map(ToString::to_string).as_deref(), Some("2"));
-        // Later calls work. Calls that are too large fail in their turn, even the same one again.
-        assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
+        // Later calls work. Each call that is too large fails, even if it is repeated.
+        assert_eq!(client.call::<usize>("length", ["x"]).await.expect("the call is answered"), 1);
         for bytes in [3000, 2000, 2000, 1500] {
             let error = client.call::<usize>("length", ["x".repeat(bytes)]).await;
             assert_eq!(error.expect_err("too long").kind(), ErrorKind::Remote);
         }
         for call in [1500, 3000, 2000].map(|bytes| begin(&client, "length", bytes)) {
-            let error = call.await.expect("it ends").expect_err("too long");
+            let error = call.await.expect("the call ends").expect_err("too long");
             assert_eq!(error.kind(), ErrorKind::Remote);
         }
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nobody waits for a timeout");
-        assert!(small.try_recv().is_err(), "it was not refused, and goes on");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the call fails without a timeout");
+        assert!(small.try_recv().is_err(), "a call that was not refused continues");
         assert_eq!(client.stats().pending_calls, 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_refusal_of_something_larger_than_a_call_does_not_fail_the_call() {
+async fn m5_refusal_of_a_larger_notification_does_not_fail_a_call() {
     let (client, server) = client_of_narrow(&Profile::agent());
     let mut call = begin(&client, "never", 900);
     until(|| server.stats().running == 1).await;
     // The notification is refused; the call before it was the largest until then.
-    client.notify("length", ["x".repeat(2000)]).await.expect("it is sent");
+    client.notify("length", ["x".repeat(2000)]).await.expect("the notification is sent");
     let refusal = client.next_uncorrelated_error().await;
     assert_eq!(refusal.code, -32600);
-    assert_eq!(client.call::<usize>("length", ["x"]).await.expect("it is short"), 1);
-    assert!(call.try_recv().is_err(), "it goes on");
+    assert_eq!(client.call::<usize>("length", ["x"]).await.expect("the call is answered"), 1);
+    assert!(call.try_recv().is_err(), "the call continues");
     assert_eq!(client.stats().pending_calls, 1);
 }
 
@@ -102,7 +101,7 @@ async fn p2_a_timeout_names_the_refusal_that_came_while_the_call_was_pending() {
     remote.send(&refusal).await;
     let text = "the remote refused a message without saying which: no JSON (-32700)";
     assert_eq!(timed_out(told).await.as_deref(), Some(text));
-    // It does not concern the next call.
+    // The refusal does not affect the next call.
     assert_eq!(timed_out(begin(&client, "b", 1)).await, None);
 }
 

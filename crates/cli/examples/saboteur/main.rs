@@ -1,5 +1,5 @@
 //! The saboteur: a proxy between a client and a server that corrupts one kind of message. The tests run every
-//! client through it: a test that does not notice a broken server shows nothing.
+//! client through it, because a test that does not notice a broken server proves nothing.
 //!
 //! It runs in the server's place, under the server's name and with its arguments. The real server is in the
 //! folder `real` beside it, and the environment variable `SABOTAGE` names a [`Mischief`].
@@ -135,7 +135,7 @@ fn pass(mut from: impl Read, mut to: impl Write, mut spoiler: Option<Spoiler>) {
         };
         let mut output = Vec::new();
         match &mut spoiler {
-            // Unchanged data keeps its pieces.
+            // Unchanged data is copied piece by piece, as it was read.
             None => output.extend_from_slice(&chunk[..count]),
             Some(spoiler) => {
                 units.feed(&chunk[..count]);

@@ -11,7 +11,7 @@ use crate::units::{Framing, Unit};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Mischief {
-    /// Changes nothing: a client that fails with this fails for another reason.
+    /// Changes nothing. A client that fails with it fails for another reason.
     Nothing,
     /// The server sends nothing.
     Mute,
@@ -106,7 +106,8 @@ impl Spoiler {
             Mischief::Misspelled => return misspelled(unit).write(output),
             _ => {}
         }
-        // Batches and bytes that are not a message pass unchanged; clients may send the latter on purpose.
+        // Batches pass unchanged, and so do bytes that are not a message, because clients may send them on
+        // purpose.
         let message = serde_json::from_slice(&unit.body).ok().filter(Value::is_object);
         let Some(mut message) = message else { return unit.write(output) };
         let (has_method, has_id) = (message.get("method").is_some(), message.get("id").is_some());
@@ -145,7 +146,7 @@ impl Spoiler {
             Mischief::EventLost if has_method && !has_id => {}
             Mischief::CancelLost if is_cancel => {}
             Mischief::CancelAnswered => {
-                let mut cancelled = self.cancelled.lock().expect("nobody panics here");
+                let mut cancelled = self.cancelled.lock().expect("no thread panics");
                 match self.direction {
                     Direction::ToServer if is_cancel => {
                         let names = ["/params/requestId", "/params/id"];

@@ -104,8 +104,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes the warning that the log is not where the user wanted it, if so. A caller with a first line of
-    /// its own for stderr calls this afterwards.
+    /// Writes the warning that the log file cannot be used, if there is one. A caller that prints its own
+    /// first line to stderr calls this afterwards.
     pub(crate) fn open(&self) {
         let startup_warning =
             self.startup_warning.lock().unwrap_or_else(PoisonError::into_inner).take();

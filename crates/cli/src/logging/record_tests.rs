@@ -53,7 +53,7 @@ fn g3_text_shows_method_and_id() {
 }
 
 #[test]
-fn g3_json_has_exactly_these_names_and_the_id_as_it_came() {
+fn g3_json_has_exactly_the_specified_members_and_the_id_unchanged() {
     for id in ["7", "\"7\"", "null", "1.0", "-0", "1e3", "18446744073709551616", r#""a\n\u00e9""#] {
         let line =
             record(Some("m"), Some(id)).to_line(Style { format: LogFormat::Json, in_color: false });

@@ -46,7 +46,7 @@ fn l8_missing_reader_costs_lines_but_never_blocks() {
     let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
     let (mut seen, mut dropped) = (0, 0);
     while seen + dropped < count {
-        let line = lines.next().expect("all come, or are counted");
+        let line = lines.next().expect("every line arrives or is counted");
         match line.strip_prefix("dropped ") {
             Some(count) => dropped += count.parse::<usize>().expect("a number"),
             None => seen += 1,
@@ -54,7 +54,7 @@ fn l8_missing_reader_costs_lines_but_never_blocks() {
     }
     assert_eq!(seen + dropped, count);
     assert!(dropped > 0);
-    // It continues afterwards.
+    // The sink continues afterwards.
     sink.push("more\n");
     assert_eq!(lines.next().as_deref(), Some("more"));
 }

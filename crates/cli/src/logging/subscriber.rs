@@ -94,7 +94,7 @@ impl<F: Fn(Record) + Send + Sync + 'static> Subscriber for Recorder<F> {
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
         let least = self.filter.least();
-        // `tracing` sees traffic as `debug` always.
+        // For `tracing`, traffic always has the level `debug`.
         let least = if self.filter.traffic >= least { Level::Debug } else { least };
         Some(match least {
             Level::Debug => LevelFilter::DEBUG,

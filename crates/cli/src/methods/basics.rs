@@ -11,7 +11,7 @@ use super::schema::{Schema, one_of, result, schema_of};
 use crate::logging::Level;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Version of JSON-RPC; there is no other.
+/// The only supported version of JSON-RPC.
 const PROTOCOL: &str = "2.0";
 
 pub(super) struct Basics {

@@ -36,7 +36,7 @@ pub(crate) enum LogAccess {
     /// Clients may read the log and set its level: the only client on stdio, or all clients with
     /// `--share-log`.
     Shared(&'static Log),
-    /// Clients may not: those on listeners must not learn about each other.
+    /// Clients may do neither, because clients of a listener must not see each other's records.
     Withheld,
 }
 

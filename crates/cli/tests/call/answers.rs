@@ -48,7 +48,7 @@ fn t1_an_answer_counts_whether_the_server_exits_stays_or_never_ends() {
 fn t1_the_answer_is_printed_before_the_server_is_stopped() {
     let seen = file("answer-was-seen");
     let _ = fs::remove_file(&seen);
-    // It exits when the answer was seen, and ignores SIGTERM.
+    // The server ignores SIGTERM, and exits after the test has seen the answer.
     let script = format!(
         "trap '' TERM; {}; while [ ! -e '{}' ]; do sleep 0.01; done; echo it was seen >&2",
         answers(r#"{"jsonrpc":"2.0","id":1,"result":1}"#),
@@ -144,7 +144,7 @@ fn t1_a_call_ends_even_if_nobody_reads_its_stderr() {
 fn t1_a_closed_stdout_fails_the_call_without_a_panic() {
     let script = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let mut child = command(&["m", "--", "sh", "-c", &script]);
-    // Closed before anything is written.
+    // The reader closes it before anything is written.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut child = child.stdout(writer).spawn().unwrap();

@@ -73,7 +73,7 @@ fn t3_call_sends_the_token() {
 #[test]
 fn t2_an_address_without_a_listener_is_reported() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("it has one").port();
+    let port = free.local_addr().expect("the listener has an address").port();
     drop(free);
     for url in ["tcp://127.0.0.1:P", "ws://127.0.0.1:P/", "http://127.0.0.1:P/"] {
         let url = url.replace('P', &port.to_string());
@@ -91,9 +91,9 @@ fn t2_an_address_without_a_listener_is_reported() {
 /// Calls a server over this scheme that sends these bytes to the first client.
 fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("it has one");
+    let address = listener.local_addr().expect("the listener has an address");
     let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("it connects");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let _ = stream.read(&mut [0; 10]);
         let _ = stream.write_all(said);
         // Closing with unread bytes would reset the connection and lose the data.
@@ -103,12 +103,12 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
     let path = if scheme == "tcp" { "" } else { "/" };
     let url = format!("{scheme}://{address}{path}");
     let ended = call(&[&["--timeout", "20", "--connect", &url], words].concat());
-    server.join().expect("it only speaks");
+    server.join().expect("the writer thread does not panic");
     ended
 }
 
-/// The call ends whatever the other side sends, and never like an error response: with 5 without a
-/// connection, because a WebSocket needs a handshake, otherwise with 6.
+/// The call ends whatever the other side sends, and its exit code is never that of an error response. The
+/// code is 5 if there was no connection, which includes a failed WebSocket handshake, and otherwise 6.
 #[test]
 fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
     let too_large = "the server refused: 413 Content Too Large; the server takes no";
@@ -141,7 +141,7 @@ fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
 fn p2_a_handshake_timeout_is_exit_code_4() {
     // The system accepts the connection, and nobody answers the request.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("ws://{}/", listener.local_addr().expect("it has one"));
+    let url = format!("ws://{}/", listener.local_addr().expect("the listener has an address"));
     let ended = call(&["--timeout", "0.3", "--connect", &url, "system.ping"]);
     ended.has_failed(4, &["cannot reach", &url, "within 0.3 s"]);
 }

@@ -44,14 +44,14 @@ fn m5_an_error_with_id_null_answers_the_only_request() {
     for script in [answers(error), answers_and_stays(error)] {
         call_script(&[], &script).has_failed(3, &[told]);
     }
-    // Here it may refer to our error response to the stray line.
+    // Here the error may refer to our error response to the stray line.
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     let script = answers_and_stays(&format!("stray output\n{error}\n{answer}"));
     call_script(&[], &script).has_result(r#""ok""#);
 }
 
 #[test]
-fn p2_a_timeout_is_reported_with_the_data_that_came() {
+fn p2_a_timeout_is_reported_with_the_received_data() {
     let silent = "cat >/dev/null; :";
     let other_id = answers_and_stays(r#"{"jsonrpc":"2.0","id":"1","result":1}"#);
     let half = "read -r request; printf '{\"jsonrpc\":'; cat >/dev/null; :";
@@ -152,7 +152,7 @@ fn t1_call_stops_and_names_leftover_processes_of_the_server() {
         let status = std::fs::read_to_string(status).unwrap_or_default();
         assert!(status.is_empty() || status.contains("zombie"), "{then}: {status}");
     }
-    // A process that exits when stdin closes gets no signal, even behind a wrapper.
+    // A process that exits when stdin closes gets no signal, even if a wrapper started it.
     let script = format!("sh -c '{}; cat >/dev/null; :' ; :", answers("{}").replace('\'', "\""));
     let ended = call_script(&["--timeout", "0.3"], &script);
     assert!(!ended.err.contains("stopped processes"), "{ended:?}");
@@ -190,7 +190,7 @@ fn m7_m8_an_unusable_answer_ends_the_call_immediately_and_is_described() {
             call_script(&["--timeout", "0"], &script).has_failed(6, &[&told]);
         }
     }
-    // A usable answer counts, wherever it stands.
+    // A usable answer counts, even after an unusable one.
     let good = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
     for bad in [r#"{"jsonrpc":"2.0","id":2}"#, r#"{"jsonrpc":"2.0","id":1,"method":1}"#] {
         let script = answers_and_stays(&format!("{bad}\n{good}"));
@@ -217,7 +217,7 @@ fn t1_a_notification_is_sent_without_any_output() {
     let ended = call(&["--notify", "n", "[1]", "--", "sh", "-c", "cat >&2"]);
     let sent = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":[1]}\n";
     assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(0), "", sent));
-    // The server gets even a large one completely before its stdin ends.
+    // Even a large notification reaches the server completely before its stdin ends.
     let params = write("big-notification.json", big_params().as_bytes());
     let ended = call(&["--notify", "n", &format!("@{params}"), "--", "sh", "-c", "wc -c >&2"]);
     let length = "{\"jsonrpc\":\"2.0\",\"method\":\"n\",\"params\":}\n".len() + big_params().len();
@@ -233,10 +233,10 @@ fn t1_a_notification_to_a_server_that_exited_is_a_failure() {
 
 /// Starts a call, and waits until its server prints `ready`. Also returns the rest of stderr.
 fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
-    let mut child = call.stdin(Stdio::null()).spawn().expect("it starts");
+    let mut child = call.stdin(Stdio::null()).spawn().expect("the program starts");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();
-    stderr.read_line(&mut line).expect("it is there");
+    stderr.read_line(&mut line).expect("stderr can be read");
     assert_eq!(line, "ready\n");
     (child, stderr)
 }
@@ -245,7 +245,7 @@ fn start(mut call: Command) -> (Child, BufReader<ChildStderr>) {
 fn t1_an_interrupt_ends_a_call() {
     let script = "echo ready >&2; cat >/dev/null; :";
     let (child, _) = start(command(&["--timeout", "0", "m", "--", "sh", "-c", script]));
-    kill_process(Pid::from_child(&child), Signal::INT).expect("it is not reaped");
+    kill_process(Pid::from_child(&child), Signal::INT).expect("the process is not reaped yet");
     assert_eq!(wait(child).signal(), Some(2));
 }
 
@@ -253,29 +253,30 @@ fn t1_an_interrupt_ends_a_call() {
 #[test]
 fn t1_an_interrupted_call_stops_its_server() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        // It prints when it is ready, and its stderr is open for as long as it lives.
+        // The server prints when it is ready, and its stderr is open as long as it runs.
         let script = "trap '' INT TERM HUP; echo ready >&2; while :; do sleep 0.05; done";
         let (mut child, mut stderr) = start(command(&["m", "--", "sh", "-c", script]));
         // An impatient user sends the signal repeatedly.
         while child.try_wait().expect("our child").is_none() {
-            kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
+            kill_process(Pid::from_child(&child), signal).expect("the process is not reaped yet");
             thread::yield_now();
         }
         let status = wait(child);
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status:?}");
         let mut rest = String::new();
-        stderr.read_to_string(&mut rest).expect("it ends when nobody has it open any more");
+        stderr.read_to_string(&mut rest).expect("stderr ends when no process has it open");
     }
 }
 
 #[test]
 fn l4_a_signal_ends_a_call_whose_result_nobody_reads() {
     let params = write("long-and-unread.json", format!("[\"{}\"]", "x".repeat(500_000)).as_bytes());
-    let mut child = command(&["system.echo", &format!("@{params}")]).spawn().expect("it starts");
+    let mut child =
+        command(&["system.echo", &format!("@{params}")]).spawn().expect("the program starts");
     let mut stdout = child.stdout.take().expect("a pipe");
-    // Now it prints, and the pipe is too small for all of it.
+    // The call prints now, and the pipe is too small for the whole result.
     stdout.read_exact(&mut [0]).expect("there is a result");
-    kill_process(Pid::from_child(&child), Signal::TERM).expect("it is not reaped");
+    kill_process(Pid::from_child(&child), Signal::TERM).expect("the process is not reaped yet");
     assert_eq!(wait(child).signal(), Some(15));
 }
 
@@ -293,13 +294,13 @@ fn l4_a_signal_ignored_at_the_start_does_not_end_a_call() {
         shell.stdout(Stdio::piped()).stderr(Stdio::piped());
         let (mut child, _stderr) = start(shell);
         for _ in 0..3 {
-            kill_process(Pid::from_child(&child), signal).expect("it is not reaped");
+            kill_process(Pid::from_child(&child), signal).expect("the process is not reaped yet");
         }
-        fs::write(&go, "").expect("it can be written");
+        fs::write(&go, "").expect("the file can be written");
         let out = read_all(child.stdout.take());
         assert_eq!(wait(child).code(), Some(0), "{name}");
         assert_eq!(out.join().expect("UTF-8"), "7\n");
-        fs::remove_file(&go).expect("it is ours");
+        fs::remove_file(&go).expect("the file can be removed");
     }
 }
 

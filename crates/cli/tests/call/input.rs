@@ -22,7 +22,7 @@ fn m3_params_come_from_the_command_line_stdin_or_a_file() {
         (&["m", " [1.0, 1e400]"], b"", r#""method":"m","params":[1.0, 1e400]}"#),
         (&["m", "{}"], b"", r#""method":"m","params":{}}"#),
         (&["m", "-"], b"[\"from stdin\"]\n", r#""method":"m","params":["from stdin"]}"#),
-        // Line breaks go, and nothing else changes.
+        // Line breaks are removed, and nothing else changes.
         (&["m", &file], b"", r#""params":{    "a": 1.0,    "a": 2  }}"#),
     ];
     for (words, input, expect) in rows {

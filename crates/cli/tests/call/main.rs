@@ -39,7 +39,7 @@ fn command(words: &[&str]) -> Command {
 /// Calls with these words and this stdin.
 fn call_with(words: &[&str], input: &[u8]) -> Ended {
     let output = once::run(command(words), input);
-    assert_ne!(output.status.signal(), Some(9), "it hung");
+    assert_ne!(output.status.signal(), Some(9), "the call hung");
     let [out, err] =
         [output.stdout, output.stderr].map(|said| String::from_utf8(said).expect("UTF-8"));
     Ended { code: output.status.code(), out, err }
@@ -55,7 +55,7 @@ fn call_script(options: &[&str], script: &str) -> Ended {
 }
 
 fn read_all(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
-    let mut stream = stream.expect("it is piped");
+    let mut stream = stream.expect("the stream is piped");
     thread::spawn(move || {
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("UTF-8");
@@ -66,9 +66,9 @@ fn read_all(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<St
 /// Waits for the end; a process that hangs is killed.
 fn wait(mut child: Child) -> ExitStatus {
     let guard = guard(&child);
-    let status = child.wait().expect("it is our child");
+    let status = child.wait().expect("the process can be waited for");
     drop(guard);
-    assert_ne!(status.signal(), Some(9), "it hung");
+    assert_ne!(status.signal(), Some(9), "the call hung");
     status
 }
 
@@ -79,7 +79,7 @@ fn file(name: &str) -> PathBuf {
 
 fn write(name: &str, bytes: &[u8]) -> String {
     let path = file(name);
-    fs::write(&path, bytes).expect("it can be written");
+    fs::write(&path, bytes).expect("the file can be written");
     path.to_str().expect("UTF-8").to_owned()
 }
 

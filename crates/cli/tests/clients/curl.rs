@@ -23,7 +23,7 @@ fn curl(url: &str, arguments: &[&str]) -> Got {
     command.args(["--silent", "--show-error", "--max-time", "30", "--noproxy", "*"]);
     command.args(["--dump-header", "-", "--write-out", "\n%{http_code}"]);
     let output =
-        command.args(arguments).arg(url).stdin(Stdio::null()).output().expect("it is here");
+        command.args(arguments).arg(url).stdin(Stdio::null()).output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {said}");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
@@ -58,7 +58,7 @@ fn t2_t3_curl_is_served_and_refused() {
     dialogue(&Stage::real(None));
     dialogue(&Stage::sabotaged(None, "nothing"));
     let is_broken = catch_unwind(|| dialogue(&Stage::sabotaged(None, "misspelled")));
-    assert!(is_broken.is_err(), "it does not notice that the daemon is broken");
+    assert!(is_broken.is_err(), "curl does not notice the broken daemon");
 }
 
 fn is_served_and_refused(url: &str) {
@@ -85,7 +85,7 @@ fn is_served_and_refused(url: &str) {
     let got = post("{", &[]);
     let answer: Value = serde_json::from_str(&got.body).expect("JSON");
     assert_eq!((got.status, &answer["error"]["code"]), (200, &json!(-32700)));
-    // A long body, for which curl waits for `100 Continue`, and one in chunks.
+    // A long body, before which curl waits for `100 Continue`, and a chunked body.
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"system.echo","params":["{}"]}}"#,
         "x".repeat(90_000)
@@ -109,7 +109,7 @@ fn is_served_and_refused(url: &str) {
     let mut command = Command::new("curl");
     command.args(["--silent", "--noproxy", "*", "--max-time", "30", "--data", PING]);
     command.args(["--write-out", " %{http_code} %{num_connects}\n", url, url]);
-    let output = command.output().expect("it is here");
+    let output = command.output().expect("the program starts");
     let text = String::from_utf8_lossy(&output.stdout);
     let ends: Vec<_> = text.lines().filter_map(|line| line.split_once(' ')).collect();
     assert_eq!(ends.iter().map(|(_, end)| *end).collect::<Vec<_>>(), ["200 1", "200 0"], "{text}");

@@ -161,14 +161,14 @@ script!(
 );
 
 const OUR_NODE: Script = Script {
-    client: "what our client for Node needs",
+    client: "the tools for our Node client",
     runs_in: Runs::Alone("node", "clients/node/node_modules"),
     file: "clients/node/check",
     server: None,
     notices: &["wrong-result", "error-data", "call-lost", "event-lost", "cancel-lost"],
 };
 
-/// One test for both, because the first part builds what the second needs.
+/// One test for both, because the first part builds files that the second part needs.
 #[test]
 fn our_client_for_node_works_with_the_daemon_and_notices_a_broken_one() {
     OUR_NODE.succeeds();

@@ -15,7 +15,7 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     let run = |program: &std::path::Path, mischief: &str, timeout: &str| {
         let mut command = Command::new(example("duet-rpc", "any_server"));
         command.args(["--timeout", timeout, "--"]).arg(program).arg("start");
-        command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("it is built")
+        command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("the program starts")
     };
     let stage = Stage::foreign(&server);
     let stand_in = stage.program("SERVER");

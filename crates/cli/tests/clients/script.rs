@@ -46,18 +46,18 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let tries: Vec<_> = tries.collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most scripts wait most of the time.
+        // Scripts wait most of the time, so many can run at once.
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let found = script.misses(mischief);
-                    missed.lock().expect("nobody panics here").extend(found);
+                    missed.lock().expect("no thread panics").extend(found);
                 }
             });
         }
     });
-    let missed = missed.into_inner().expect("nobody panics here");
+    let missed = missed.into_inner().expect("no thread panics");
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
@@ -106,7 +106,9 @@ impl Script {
             Runs::Alone(..) => return Command::new(self.path()),
             Runs::Node(_) => Command::new("node"),
             Runs::Python(None) => Command::new("python3"),
-            Runs::Python(Some(_)) => Command::new(fetched_python().expect("it was here just now")),
+            Runs::Python(Some(_)) => {
+                Command::new(fetched_python().expect("python was found before"))
+            }
             Runs::Emacs(_) => {
                 let mut command = Command::new("emacs");
                 command.args(["-Q", "--batch", "--load"]);
@@ -134,15 +136,15 @@ impl Script {
         }
         command.env("PATIENCE", patience).env("SABOTAGE", stage.mischief);
         if !stage.mischief.is_empty() {
-            // Unchanged steps need to run only once.
+            // The run with the real server has done the build steps already.
             command.env("BUILT", "1");
         }
         command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
-        command.stdin(Stdio::null()).output().expect("it is here")
+        command.stdin(Stdio::null()).output().expect("the program starts")
     }
 }
 
-/// Seconds that a script waits. With a sabotaged server it waits in vain, so the time is short.
+/// Seconds that a script waits. With a sabotaged server the wait is useless, so the time is short.
 pub(crate) fn patience_with(mischief: &str) -> &'static str {
     if mischief == "nothing" { "60" } else { "5" }
 }
@@ -189,7 +191,7 @@ impl Stage {
     /// The program in this variable.
     pub(crate) fn program(&self, variable: &str) -> &Path {
         let named = self.programs.iter().find(|(name, _)| *name == variable);
-        &named.expect("it has a name").1
+        &named.expect("the variable is set").1
     }
 }
 

@@ -30,7 +30,7 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     let guarded = start(&["--token-file", &path]);
     command.args([&server.url("ws").text, &guarded.url("ws").text, TOKEN]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().expect("it is here");
+    let mut process = command.spawn().expect("the program starts");
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
     let mut stderr = process.stderr.take().expect("a pipe");
     let errors = std::thread::spawn(move || {
@@ -43,8 +43,8 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
         assert_eq!(end.status.code(), Some(0), "{end:?}");
         assert!(!end.lines.concat().contains("ERROR"), "{:?}", end.lines);
     }
-    let status = process.wait().expect("it is our child");
-    let said = errors.join().expect("it only reads").unwrap_or_default();
+    let status = process.wait().expect("the process can be waited for");
+    let said = errors.join().expect("the reader thread does not panic").unwrap_or_default();
     guarded.stop();
     (is_waiting && status.success(), said)
 }

@@ -46,7 +46,7 @@ fn show(words: &[&str], environment: &[(&str, &str)], which: Terminal) -> Shown 
     };
     let reader = thread::spawn(|| read_screen(screen));
     let output = once::run_with(command, b"");
-    let on_terminal = reader.join().expect("it only reads");
+    let on_terminal = reader.join().expect("the reader thread does not panic");
     let in_pipe = [output.stdout, output.stderr].concat();
     Shown { on_terminal, in_pipe: String::from_utf8(in_pipe).expect("UTF-8") }
 }
@@ -61,7 +61,7 @@ const WRITERS: [(&[&str], Terminal); 6] = [
     (&["rpc"], Terminal::Stderr),
 ];
 
-/// Environments, with true if a terminal shows colour.
+/// Environments; true if a terminal shows colour with them.
 const ENVIRONMENTS: [(&[(&str, &str)], bool); 6] = [
     (&[], true),
     (&[("NO_COLOR", "")], true),

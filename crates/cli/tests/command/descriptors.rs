@@ -128,7 +128,7 @@ fn l7_every_command_reports_too_few_descriptors_and_none_panics() {
             let output = run_after(&limit, words, b"");
             check_told(&format!("{words:?} with {most}"), output.status, stderr(&output));
         }
-        // With enough descriptors, this one must be stopped.
+        // With enough descriptors, this command runs until it is stopped.
         let mut listening = after(&limit, &command(&["rpc", "--listen", "tcp://127.0.0.1:0"]));
         listening.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let listening = Daemon::with_pipes(listening, Framing::Ndjson);

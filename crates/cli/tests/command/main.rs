@@ -52,7 +52,7 @@ fn c1_the_version_is_one_line_and_nothing_else() {
 
 #[test]
 fn c1_help_goes_to_stdout() {
-    // The words, and words that their help contains.
+    // Arguments, and words that their help contains.
     let rows: [(&[&str], &[&str]); 8] = [
         (&[], &COMMANDS),
         (&["-h"], &COMMANDS),
@@ -69,7 +69,7 @@ fn c1_help_goes_to_stdout() {
         let help = stdout(&output);
         assert!(help.contains("Usage: duet-rpc"), "{words:?}: {help}");
         for word in expected {
-            assert!(help.contains(word), "{words:?} says nothing of {word}: {help}");
+            assert!(help.contains(word), "the help of {words:?} does not contain {word}: {help}");
         }
     }
 }
@@ -119,7 +119,8 @@ fn c1_words_that_are_not_utf8_are_refused() {
 
 #[test]
 fn c1_global_flags_work_before_and_after_the_command() {
-    // The words, true if `info` records appear, and true if they are JSON. An option after the command wins.
+    // The arguments, true if `info` records appear, and true if the records are JSON. An option after the
+    // command wins.
     let rows: [(&[&str], bool, bool); 9] = [
         (&["rpc"], true, false),
         (&["--log-level", "warn", "rpc"], false, false),

@@ -94,7 +94,7 @@ fn c1_the_manual_has_every_option_of_the_help() {
     for name in COMMANDS {
         // A reserved command has no page to refer to.
         let is_told = whole.contains(&format!("duet\\-rpc\\-{name}(1)"));
-        assert_eq!(is_told, name != "prompt", "what the manual says of {name}");
+        assert_eq!(is_told, name != "prompt", "the manual's description of {name}");
     }
     assert_eq!(run(&["man", "nonsense"]).status.code(), Some(2));
 }

@@ -110,14 +110,14 @@ fn m6_l4_every_request_of_a_batch_with_shutdown_is_answered() {
     let [shutdown, echo, again] = [(2, "shutdown"), (3, "system.echo"), (4, "shutdown")]
         .map(|(id, method)| message(Some(id), method, ""));
     let batch = format!("[{VERSION},{shutdown},{echo},7,{NOTIFICATION},{again}]");
-    // Messages after the batch come too late.
+    // The daemon does not handle messages after the batch.
     let texts = [batch, format!("[{VERSION}]"), VERSION.to_owned()];
     check(ALLOWING, &texts, vec![expected]);
 }
 
 #[test]
 fn m6_l4_l5_an_unfinished_batch_is_answered_in_part_at_shutdown() {
-    // Each takes two seconds.
+    // Each request takes two seconds.
     concurrently(pairs(["test.sleep", "test.block"], Trigger::ALL), |(method, trigger)| {
         let mut daemon = Daemon::start("agent");
         let slow = message(Some(2), method, r#"{"ms":20000}"#);

@@ -76,7 +76,7 @@ fn c3_descriptions_have_the_right_shape() {
         for entry in entries(&listed["result"]) {
             assert_eq!(members(entry), BTreeSet::from(["name", "description"]));
             let description = entry["description"].as_str().expect("a text");
-            assert!(description.len() > 10, "{entry:?} says nothing to people");
+            assert!(description.len() > 10, "{entry:?} has no description");
         }
         for entry in entries(&described["result"]) {
             assert_eq!(members(entry), BTreeSet::from(["name", "params", "returns"]));
@@ -141,7 +141,8 @@ fn c4_discovery_matches_its_own_schema() {
     let talk = ask("desktop", &["rpc.discover"]);
     let document = &talk.answer(1)["result"];
     let mut methods = entries(&document["methods"]).into_iter();
-    let itself = methods.find(|method| method["name"] == "rpc.discover").expect("it is there");
+    let itself =
+        methods.find(|method| method["name"] == "rpc.discover").expect("the method is listed");
     check_schema(&itself["result"]["schema"], document);
 }
 

@@ -61,7 +61,7 @@ fn f5_echo_of_pretty_params_differs_only_in_white_space() {
     let pretty = pretty.map(str::to_owned);
     for (options, framing) in ways(&["desktop", "agent"]) {
         if framing == Framing::Ndjson {
-            continue; // A line cannot hold more than a line.
+            continue; // A line cannot contain a line break.
         }
         let results = results(&options, framing, &pretty);
         for (params, id) in pretty.iter().zip(1..) {
@@ -69,7 +69,7 @@ fn f5_echo_of_pretty_params_differs_only_in_white_space() {
             assert_eq!(squeezed(&results[&id]), squeezed(params), "{options:?}");
         }
     }
-    // Carriage returns are the only line ends that a line can contain; none may be sent.
+    // A line can contain carriage returns, but the answer must not.
     let in_lines = ["[1,\r2,\t3 ]".to_owned()];
     let results = results(&["--profile", "agent"], Framing::Ndjson, &in_lines);
     assert_eq!(results[&1].replace(['\r', '\t', ' '], ""), "[1,2,3]");

@@ -64,7 +64,7 @@ fn c5_events_subscribe_and_unsubscribe_return_the_subscribed_topics() {
 #[test]
 fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
     let accepted = json!(["log", "stats"]);
-    // The params, the received value, and true if a closed list applies.
+    // The params, the received value, and true if the error lists the accepted values.
     let rows = [
         (r#"{"topics":["weather"]}"#, "weather", true),
         (r#"{"topics":["log","LOG"]}"#, "LOG", true),
@@ -77,7 +77,7 @@ fn c5_e4_an_unknown_topic_is_refused_with_the_accepted_ones() {
     for (profile, method) in pairs(BOTH, ["events.subscribe", "events.unsubscribe"]) {
         let calls = rows.map(|(params, ..)| (method, params));
         let talk = talk(rpc(&["--profile", profile]), framing_of(profile), &requests(&calls));
-        assert_eq!(talk.texts.len(), rows.len(), "none is subscribed to: {talk:?}");
+        assert_eq!(talk.texts.len(), rows.len(), "an event without a subscription: {talk:?}");
         for ((params, received, is_listed), id) in rows.iter().zip(1..) {
             let error = &talk.answer(id)["error"];
             assert_eq!(error["code"], -32602, "{profile} {method} {params}");
@@ -205,8 +205,8 @@ fn c5_log_events_never_cause_log_records() {
         }
         daemon.request(COUNT + 1, "events.unsubscribe", r#"{"topics":["log"]}"#);
         events.extend(until_answer(&daemon, COUNT + 1).0);
-        // A request makes a few records: its frame, its begin, its end. If each event made one more, they
-        // would never end.
+        // A request makes a few records: its frame, its start and its end. If each event made one more
+        // record, the events would never end.
         let most = (COUNT as usize + 2) * 5;
         assert!(events.len() <= most, "{profile}: {} events of {COUNT} requests", events.len());
         let about = |event: &&Value| event["data"]["method"] == "system.ping";

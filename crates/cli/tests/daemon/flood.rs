@@ -34,11 +34,11 @@ fn flood(profile: &str) {
     let writer = thread::spawn(move || {
         let flood = frame(framing, &message(None, "system.ping", "")).repeat(COUNT);
         let last = frame(framing, &message(Some(2), "system.ping", ""));
-        stdin.write_all(&[flood, last].concat()).expect("it reads");
+        stdin.write_all(&[flood, last].concat()).expect("the remote reads");
         let _ = written.send(());
         stdin
     });
-    // Until everything is read, or the daemon stops reading because its answers are not read.
+    // Write until the daemon has read everything, or stops reading because its answers are not read.
     let _ = is_written.recv_timeout(Duration::from_secs(3));
     let (message, messages) = channel();
     let reader = thread::spawn(move || {
@@ -46,7 +46,7 @@ fn flood(profile: &str) {
     });
     let (mut last, mut seen, mut dropped, mut answers) = (0, 0, 0, Vec::new());
     while answers.len() < 2 {
-        let message = messages.recv_timeout(HANG).expect("it answers");
+        let message = messages.recv_timeout(HANG).expect("a message arrives");
         if message["method"] != "event" {
             answers.push(message["id"].clone());
             continue;
@@ -66,7 +66,7 @@ fn flood(profile: &str) {
     }
     assert_eq!(answers, [1, 2], "{profile}: no answer is lost");
     assert!(dropped > 0, "{profile}: {seen} events");
-    daemon.stdin = Some(writer.join().expect("it only writes"));
+    daemon.stdin = Some(writer.join().expect("the writer thread does not panic"));
     assert_eq!(daemon.end(Trigger::Eof).status.code(), Some(0), "{profile}");
     reader.join().expect("stdout holds frames and nothing else");
 }

@@ -20,7 +20,7 @@ fn plain_methods(profile: &str) -> Vec<&'static str> {
     six.into_iter().chain(more.into_iter().filter(|_| profile != "editor")).collect()
 }
 
-/// The result of a method, if the contract fixes all of it.
+/// The result of a method, if the contract defines the whole result.
 fn known_result(method: &str) -> Option<Value> {
     let server = json!({"name": "duet-rpc", "version": "0.1.0"});
     match method {
@@ -41,7 +41,7 @@ fn c4_methods_without_parameters_ignore_params() {
         assert_eq!(talk.texts.len(), calls.len(), "{options:?}");
         let mut ids = 1..;
         for method in methods {
-            let answers = NO_PARAMS.map(|_| talk.answer(ids.next().expect("it never ends")));
+            let answers = NO_PARAMS.map(|_| talk.answer(ids.next().expect("the range is endless")));
             let expected = known_result(method).unwrap_or(answers[0]["result"].clone());
             assert!(!expected.is_null(), "{options:?} {method}: {answers:?}");
             for (answer, params) in answers.iter().zip(NO_PARAMS) {

@@ -106,7 +106,8 @@ fn programs() -> Folder {
     testbed();
     first_server();
     example("duet-rpc", "mcp_server");
-    for entry in fs::read_dir(folder().join("examples")).expect("it is built").flatten() {
+    for entry in fs::read_dir(folder().join("examples")).expect("the examples are built").flatten()
+    {
         let name = entry.file_name().into_string().expect("a plain name");
         // Other names are cargo's own files.
         if name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_') {
@@ -185,10 +186,10 @@ fn run(script: &str, programs: &Path) -> String {
         let _ = has_ended.recv_timeout(HANG);
         let _ = kill_process_group(group, Signal::KILL);
     });
-    process.wait().expect("it is our child");
+    process.wait().expect("the process can be waited for");
     ended.send(()).expect("the guard waits for it");
-    guard.join().expect("it only waits");
-    reader.join().expect("it only reads")
+    guard.join().expect("the guard thread does not panic");
+    reader.join().expect("the reader thread does not panic")
 }
 
 /// Returns true if the output matches the expected lines.

@@ -24,11 +24,12 @@ fn lisp_in_the_pages_runs_in_emacs() {
         let mut source = ";;; -*- lexical-binding: t -*-\n".to_owned();
         blocks.iter().for_each(|block| writeln!(source, "{}", block.text).expect("a string"));
         let file = folder.path("page.el");
-        std::fs::write(&file, source).expect("it can be written");
+        std::fs::write(&file, source).expect("the file can be written");
         let mut command = Command::new("emacs");
         command.args(["-Q", "--batch", "--directory"]).arg(root().join("clients/emacs"));
         command.arg("--load").arg(&file);
-        let bin = std::path::Path::new(DUET_RPC).parent().expect("it is in a folder").display();
+        let bin =
+            std::path::Path::new(DUET_RPC).parent().expect("the command is in a folder").display();
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{bin}:{path}")).env("HOME", folder.path(""));
         let output = run(command, b"");

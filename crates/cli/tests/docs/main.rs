@@ -1,8 +1,8 @@
 //! Compiles or runs every code block in the pages. A block that is not checked is not allowed:
 //!
-//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment
-//!   `<!-- file: PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are
-//!   programs on other libraries, and always files of `bench/peers`, whose `setup` builds them.
+//! - `rust` is compiled and run as a doc test of a crate that includes the page. Below a comment `<!-- file:
+//!   PATH -->` it equals that file, which `cargo test` tests. `rust,ignore` and `js` are programs that use
+//!   other libraries. They are always files of `bench/peers`, whose `setup` builds them.
 //! - `console` is run here: lines that begin with `$ ` are commands, followed by their output. `…` stands
 //!   for anything in a line, and alone on a line for any lines. A block below a comment
 //!   `<!-- run by: PATH -->` takes long or installs something, so it is not run here; that script, which CI
@@ -51,7 +51,7 @@ fn every_block_has_a_language_that_is_checked() {
         strange.append(&mut page.unseen);
         for block in &page.blocks {
             let is_checked = match block.language() {
-                // Any other attribute might keep it from being compiled.
+                // Another attribute might turn off the compilation of the block.
                 "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
                 "js" => block.info == "js" && is_on_another_library(block),
@@ -120,7 +120,7 @@ fn blocks_with_a_file_comment_equal_that_file() {
             fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;
         match file.trim_end() == block.text.trim_end() {
             true => Ok(()),
-            false => Err(format!("it differs from {path}")),
+            false => Err(format!("the block differs from {path}")),
         }
     });
 }
@@ -170,8 +170,8 @@ fn commands_in_systemd_units_start() {
 #[test]
 fn the_comparison_has_the_line_counts_of_scripts_lines() {
     let output = run(Command::new(root().join("scripts/lines")), b"");
-    let output = String::from_utf8(output.stdout).expect("it prints text");
-    let page = fs::read_to_string(root().join("docs/migrating.md")).expect("it is there");
+    let output = String::from_utf8(output.stdout).expect("the output is text");
+    let page = fs::read_to_string(root().join("docs/migrating.md")).expect("the file exists");
     assert_eq!(output.lines().count(), 3, "{output}");
     for line in output.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -208,15 +208,16 @@ fn no_example_annotates_the_type_of_ok() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The promise to newcomers: a typed method, served and tested.
+/// The page promises newcomers a short first server with a typed method and a test.
 #[test]
 fn the_first_server_has_at_most_20_lines() {
     let pages = pages();
-    let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("it is there");
-    let first = page.blocks.iter().find(|block| block.language() == "rust").expect("it has code");
-    let path = first.comment("file").expect("it is a file, so that its test is run");
+    let page = pages.iter().find(|page| page.path == "docs/serving.md").expect("the page exists");
+    let first =
+        page.blocks.iter().find(|block| block.language() == "rust").expect("the page has code");
+    let path = first.comment("file").expect("the block is a file, so that its test runs");
     let manifest =
-        fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("it is there");
+        fs::read_to_string(root().join("crates/duet-rpc/Cargo.toml")).expect("the file exists");
     let name = path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).expect("a file");
     assert!(
         manifest.contains(&format!("[[example]]\nname = \"{name}\"\ntest = true\n")),
@@ -224,7 +225,7 @@ fn the_first_server_has_at_most_20_lines() {
     );
     assert!(first.text.lines().count() <= 20, "{} lines", first.text.lines().count());
     for part in ["#[duet_rpc::service]", "fn main()", "#[tokio::test]", "assert_eq!"] {
-        assert!(first.text.contains(part), "it has no {part}");
+        assert!(first.text.contains(part), "the block has no {part}");
     }
 }
 

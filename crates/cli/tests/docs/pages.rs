@@ -10,7 +10,7 @@ pub(crate) struct Page {
     /// Path from the root of the repository.
     pub(crate) path: String,
     pub(crate) blocks: Vec<Block>,
-    /// Lines that show code, or may, outside of a plain block.
+    /// Lines outside of a plain block that show code, or may show code.
     pub(crate) unseen: Vec<String>,
     prose: String,
 }
@@ -45,7 +45,7 @@ pub(crate) fn pages() -> Vec<Page> {
     assert!(paths.len() > 10, "{paths:?}");
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a page is text");
-        let path = path.strip_prefix(root()).expect("it is in the repository");
+        let path = path.strip_prefix(root()).expect("the page is in the repository");
         Page::new(&path.display().to_string(), &text)
     };
     paths.iter().map(read).collect()
@@ -141,7 +141,7 @@ impl Page {
     }
 }
 
-/// Returns true if a line may show code in another way than a fence at the start of a line. None is allowed.
+/// Returns true if a line may show code without a fence at the start of a line. Such code is not allowed.
 fn may_be_code(before: &str, line: &str) -> bool {
     let has_fence = line.contains(FENCE) || line.contains("~~~");
     let is_indented = line.starts_with("    ") || line.starts_with('\t');

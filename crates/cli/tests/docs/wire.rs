@@ -73,7 +73,7 @@ pub(crate) fn talk(block: &str) -> Result<(), String> {
                             .push(told.recv_timeout(HANG).map_err(|_| differ(&bytes, &received))?);
                     }
                     if received != bytes {
-                        // Further output makes the failure clearer.
+                        // Read further output, for the failure message.
                         drop(stdin.take());
                         received.extend(told.iter());
                         return Err(differ(&bytes, &received));

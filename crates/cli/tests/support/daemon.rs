@@ -60,7 +60,7 @@ pub(crate) struct End {
 
 pub(crate) struct Daemon {
     pub(crate) process: Child,
-    /// Taking it closes it.
+    /// Take it to close stdin.
     pub(crate) stdin: Option<ChildStdin>,
     framing: Framing,
     answers: Receiver<Value>,
@@ -157,7 +157,7 @@ pub(crate) fn read_texts(mut stdout: impl Read, framing: Framing, mut tell: impl
                 };
                 let whole = frame(framing, text.as_str());
                 let came: Vec<u8> = raw.drain(..whole.len().min(raw.len())).collect();
-                assert_eq!(came, whole, "more than a frame came out");
+                assert_eq!(came, whole, "the frame has other bytes around it");
                 tell(text.as_str());
             }
             if rest.is_empty() {
@@ -199,7 +199,7 @@ impl Daemon {
 
     /// Starts a command, and reads the pipes that it has.
     pub(crate) fn with_pipes(mut command: Command, framing: Framing) -> Self {
-        let mut process = command.spawn().expect("it is built");
+        let mut process = command.spawn().expect("the program starts");
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
         let (answer, answers) = channel();
         let (line, lines) = channel();
@@ -230,7 +230,7 @@ impl Daemon {
     /// Sends raw bytes.
     pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(bytes).expect("it reads");
+        stdin.write_all(bytes).expect("the remote reads");
     }
 
     /// Sends a request, and returns the next message.
@@ -241,7 +241,7 @@ impl Daemon {
 
     /// Receives the next message.
     pub(crate) fn answer(&self) -> Value {
-        self.answers.recv_timeout(HANG).expect("it answers")
+        self.answers.recv_timeout(HANG).expect("a message arrives")
     }
 
     /// Waits until it prints this line to stderr.
@@ -252,21 +252,25 @@ impl Daemon {
     /// Waits for a matching line on stderr.
     pub(crate) fn wait_for_line(&self, is_it: impl Fn(&str) -> bool) -> String {
         loop {
-            let line = self.lines.recv_timeout(HANG).expect("it says it");
+            let line = self.lines.recv_timeout(HANG).expect("the line appears on stderr");
             if is_it(&line) {
                 return line;
             }
         }
     }
 
-    /// Waits until it has this pipe open for reading: only then the pipe can be opened for writing.
+    /// Waits until the daemon has this pipe open for reading. Only then can the pipe be opened for writing.
     pub(crate) fn wait_for_reader_of(&mut self, fifo: &Path) -> OwnedFd {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         loop {
             if let Ok(writer) = open(fifo, flags, Mode::empty()) {
                 return writer;
             }
-            assert_eq!(self.process.try_wait().expect("our child"), None, "it does not wait");
+            assert_eq!(
+                self.process.try_wait().expect("our child"),
+                None,
+                "the process ended instead of waiting"
+            );
             thread::yield_now();
         }
     }
@@ -278,7 +282,7 @@ impl Daemon {
             match self.lines.recv_timeout(HANG) {
                 Ok(line) => said.push(line),
                 Err(RecvTimeoutError::Disconnected) => return said,
-                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {said:?}"),
+                Err(RecvTimeoutError::Timeout) => panic!("stderr does not end: {said:?}"),
             }
         }
     }
@@ -303,13 +307,13 @@ impl Daemon {
 
     pub(crate) fn kill(&self, signal: Signal) {
         let pid = Pid::from_child(&self.process);
-        kill_process(pid, signal).expect("it lives");
+        kill_process(pid, signal).expect("the process is not reaped yet");
     }
 
-    /// Waits for the end; `begun` is the time of its cause.
+    /// Waits for the end; `begun` is the time at which the end was triggered.
     pub(crate) fn wait(mut self, begun: Instant) -> End {
         let guard = guard(&self.process);
-        let status = self.process.wait().expect("it is our child");
+        let status = self.process.wait().expect("the process can be waited for");
         let took = begun.elapsed();
         drop(guard);
         let stdin = self.stdin.take();
@@ -335,16 +339,16 @@ pub(crate) fn guard(process: &Child) -> Sender<()> {
 
 /// A pipe with both ends.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("pipes are to be had")
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe can be made")
 }
 
 /// A pipe without room for another byte.
 pub(crate) fn full_pipe() -> (OwnedFd, OwnedFd) {
     let (reader, writer) = pipe();
-    rustix::io::ioctl_fionbio(&writer, true).expect("it is a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("the pipe takes the flag");
     for size in [65536, 1] {
         while rustix::io::write(&writer, &vec![b'x'; size]).is_ok() {}
     }
-    rustix::io::ioctl_fionbio(&writer, false).expect("it is a pipe");
+    rustix::io::ioctl_fionbio(&writer, false).expect("the pipe takes the flag");
     (reader, writer)
 }

@@ -37,7 +37,7 @@ impl Folder {
 
     /// Writes a file, and returns its path.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        fs::write(self.path(name), bytes).expect("it can be written");
+        fs::write(self.path(name), bytes).expect("the file can be written");
         self.text(name)
     }
 

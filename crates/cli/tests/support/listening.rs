@@ -112,17 +112,17 @@ impl Server {
     }
 
     pub(crate) fn daemon(&self) -> &Daemon {
-        self.daemon.as_ref().expect("it has not been ended yet")
+        self.daemon.as_ref().expect("the daemon runs")
     }
 
     pub(crate) fn daemon_mut(&mut self) -> &mut Daemon {
-        self.daemon.as_mut().expect("it has not been ended yet")
+        self.daemon.as_mut().expect("the daemon runs")
     }
 
     /// Its address with this scheme.
     pub(crate) fn url(&self, scheme: &str) -> &Url {
         let url = self.urls.iter().find(|url| url.scheme == scheme);
-        url.unwrap_or_else(|| panic!("it does not listen on {scheme}: {:?}", self.urls))
+        url.unwrap_or_else(|| panic!("the daemon does not listen on {scheme}: {:?}", self.urls))
     }
 
     /// Resident memory, in bytes.
@@ -133,12 +133,12 @@ impl Server {
     /// Number of open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let folder = format!("/proc/{}/fd", self.daemon().process.id());
-        fs::read_dir(folder).expect("it lives").count()
+        fs::read_dir(folder).expect("the process runs").count()
     }
 
     /// Sends it a signal, and waits for the end.
     pub(crate) fn end(mut self, signal: Signal) -> End {
-        let daemon = self.daemon.take().expect("it has not been ended yet");
+        let daemon = self.daemon.take().expect("the daemon runs");
         let begun = Instant::now();
         daemon.kill(signal);
         daemon.wait(begun)
@@ -167,7 +167,7 @@ impl Drop for Server {
 /// A memory figure of a process in bytes, such as `VmRSS`.
 pub(crate) fn memory(process: &Child, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id()));
-    let status = status.expect("it lives");
+    let status = status.expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the line exists");
     let number = line.trim_start_matches(':').split_whitespace().next().expect("a number");
     number.parse::<usize>().expect("digits") * 1024
@@ -177,7 +177,7 @@ pub(crate) fn memory(process: &Child, name: &str) -> usize {
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < HANG, "it never holds: {what}");
+        assert!(begun.elapsed() < HANG, "the condition never holds: {what}");
         thread::sleep(Duration::from_millis(2));
     }
 }

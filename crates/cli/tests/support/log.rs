@@ -1,4 +1,4 @@
-//! Strict log parsers, which accept only what the contract allows (G3).
+//! Strict log parsers, which accept only lines that the contract allows (G3).
 
 use std::process::{Command, Stdio};
 
@@ -167,7 +167,7 @@ fn next_word(text: &str) -> (Option<&str>, &str, Option<&str>) {
 fn unquoted(value: &str) -> String {
     let Some(quoted) = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')) else {
         let is_plain = !value.is_empty() && !value.contains(['\\', '"', '=']);
-        assert!(is_plain, "it should be quoted: {value}");
+        assert!(is_plain, "the value should be quoted: {value}");
         return value.to_owned();
     };
     let (mut meaning, mut characters) = (String::new(), quoted.chars());
@@ -260,7 +260,7 @@ pub(crate) fn live_with(
     let mut daemon = Daemon::with_pipes(command, framing);
     between(&mut daemon);
     let end = daemon.end(Trigger::Eof);
-    let stderr = std::fs::read(&path).expect("it is there");
+    let stderr = std::fs::read(&path).expect("the file exists");
     let shown = String::from_utf8_lossy(&stderr);
     assert_eq!(end.status.code(), Some(0), "{shown}");
     Life { end, stderr }

@@ -32,7 +32,7 @@ pub(crate) fn concurrently<C: Send>(cases: impl IntoIterator<Item = C>, check: i
     });
 }
 
-/// Reports a skipped test, past the capture of the tests' output, so that it is seen.
+/// Reports a skipped test. It writes directly to stderr, because the test harness captures other output.
 pub(crate) fn say_skipped(what: &str, why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {why}");
 }

@@ -18,7 +18,7 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Output {
 
 /// Like `run`, with stdout and stderr as the command has them.
 pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
-    let mut process = command.stdin(Stdio::piped()).spawn().expect("it is built");
+    let mut process = command.stdin(Stdio::piped()).spawn().expect("the program starts");
     // The command holds its own ends of pipes and terminals, which would stay open.
     drop(command);
     let guard = guard(&process);
@@ -26,12 +26,14 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Output {
     let input = input.to_owned();
     let writer = thread::spawn(move || match stdin.write_all(&input) {
         // A program that reads nothing may have ended already.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => panic!("it reads: {error}"),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            panic!("cannot write stdin: {error}")
+        }
         _ => {}
     });
-    let output = process.wait_with_output().expect("it is our child");
+    let output = process.wait_with_output().expect("the process can be waited for");
     drop(guard);
-    writer.join().expect("it only writes");
+    writer.join().expect("the writer thread does not panic");
     output
 }
 
@@ -63,7 +65,7 @@ pub(crate) fn talk(command: Command, framing: Framing, texts: &[String]) -> Talk
 /// daemon has a time limit, which must not fail the test on a slow machine.
 pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]) -> Talk {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().expect("it is built");
+    let mut process = command.spawn().expect("the program starts");
     let guard = guard(&process);
     let mut stdin = process.stdin.take().expect("stdin is piped");
     let stdout = process.stdout.take().expect("stdout is piped");
@@ -71,7 +73,7 @@ pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]
     let (last_is_answered, is_over) = channel();
     let input = [input, &frame(framing, LAST_REQUEST)].concat();
     let writer = thread::spawn(move || {
-        stdin.write_all(&input).expect("it reads");
+        stdin.write_all(&input).expect("the remote reads");
         // An error means that the process has ended, which is checked below.
         let _ = is_over.recv();
     });
@@ -86,10 +88,10 @@ pub(crate) fn talk_in_bytes(mut command: Command, framing: Framing, input: &[u8]
         false => texts.push(text.to_owned()),
     });
     drop(last_is_answered);
-    let status = process.wait().expect("it is our child");
+    let status = process.wait().expect("the process can be waited for");
     drop(guard);
-    writer.join().expect("it only writes");
-    let log: Vec<_> = logger.join().expect("it only reads");
+    writer.join().expect("the writer thread does not panic");
+    let log: Vec<_> = logger.join().expect("the reader thread does not panic");
     assert_eq!(status.code(), Some(0), "{log:?}");
     Talk { texts, log }
 }

@@ -9,13 +9,16 @@ pub(crate) const DUET_RPC: &str = env!("CARGO_BIN_EXE_duet-rpc");
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("it is there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository exists")
 }
 
 /// Folder with cargo's build output, such as `target/debug`.
 pub(crate) fn folder() -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
-    test.parent().and_then(Path::parent).expect("it is in target/…/deps").to_owned()
+    test.parent().and_then(Path::parent).expect("the test is in target/…/deps").to_owned()
 }
 
 /// Path of an example. `cargo test` builds all examples, but not for a single test file.
@@ -33,7 +36,7 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
 }
 
 /// Builds the first server of docs/serving.md. `cargo test` builds only its tests, and an existing program
-/// may be outdated. As part of the workspace, the build reuses what exists.
+/// may be outdated. As part of the workspace, the build reuses existing files.
 pub(crate) fn first_server() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {

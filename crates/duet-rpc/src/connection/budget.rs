@@ -8,17 +8,17 @@
 //! | an incoming notification | the same | nothing is read; while a call of ours is pending, it is dropped past four times `waiting_bytes` |
 //! | a refusal | one for each call that the remote may have pending | nothing is read |
 //! | a handler on the pool | `outgoing_bytes` of its connection, and a shared budget | it does not begin |
-//! | the same, of a method with large answers | its part of the budget too | it begins when less is being made, or when the last such handler blocks its thread |
-//! | the same, of a method that never answered | one at a time | it begins when the last one has ended, awaits or blocks |
+//! | a handler on the pool, of a method with large answers | also its part of the budget | it begins when fewer large answers are being made, or when the last such handler blocks its thread |
+//! | a handler on the pool, of a method that never answered before | one handler of the method at a time | it begins when the last one has ended, awaits or blocks |
 //! | answers of batches | `batch_bytes`, and the shared budget | further requests of batches are answered busy |
 //! | a remote that reads nothing, while the shared budget is spent | [`STALLED`] | it is disconnected |
 //!
 //! Back-pressure means that we stop reading. Only [`Connection::may_read`] decides that. We continue to read while
 //! a call of ours is pending, because its response could be among the unread bytes.
 //!
-//! A handler that awaits or blocks does not delay the start of others, because it may be waiting for the handlers
-//! behind it. So handlers that do not await make at most as many large answers at a time as there are threads, and
-//! usually one. Handlers that await are bounded by `in_flight`.
+//! A handler that awaits or blocks does not delay the start of others, because it may be waiting for later
+//! handlers. So handlers that do not await usually make one large answer at a time, and never more than there
+//! are threads. `in_flight` bounds the handlers that await.
 
 use std::io;
 use std::sync::Arc;
@@ -38,23 +38,23 @@ const REFUSAL: usize = 128;
 
 // ---- decisions of the connection's task
 
-/// Back-pressure of one connection, as its own task knows it.
+/// Back-pressure of one connection, known only to its task.
 pub(super) struct Window {
-    /// Bytes of refusals since there was room the last time. Only refusals count, because reading alone
-    /// causes them: if results counted too, two peers that have much to tell each other would both stop
-    /// reading, for ever.
+    /// Bytes of refusals since the outbox last had room. Only refusals count, because reading alone causes
+    /// them. If results counted too, two peers that send each other many results would both stop reading for
+    /// ever.
     refusals: usize,
     most_refusals: usize,
-    /// Set while something waits that the remote does not read, and others wait for that memory.
+    /// Set while messages wait in the outbox, if connections share the budget.
     stall: Option<Silence>,
     /// The figures that were last published to the handles.
     published: Option<(usize, usize)>,
     batch_bytes: usize,
 }
 
-/// A remote that shows no sign of reading.
+/// Time without a sign that the remote reads.
 pub(super) struct Silence {
-    /// The count of signs when it began.
+    /// The count of signs at the start of this time.
     signs: u64,
     since: Instant,
 }
@@ -88,7 +88,8 @@ impl Window {
         }
     }
 
-    /// Commands were taken from the mailbox, which counted their bytes.
+    /// Forces the next publication. The mailbox counted the bytes of the commands that were taken from it, so
+    /// its figures are outdated.
     pub(super) fn note_commands(&mut self) {
         self.published = None;
     }
@@ -110,7 +111,7 @@ impl Connection {
         self.is_full() || self.dispatch.trial_ends.is_some() || !self.stage.can_write()
     }
 
-    /// Returns `true` if the outbox is full, so that only messages that must leave are added.
+    /// Returns `true` if the outbox is full, so that only messages that must be sent are added.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let outgoing = self.outbox.len();
@@ -118,7 +119,7 @@ impl Connection {
             || (outgoing > 0 && self.shared.budget.is_spent_by_many())
     }
 
-    /// Counts a refusal, if one was added since the outbox had this length and was full.
+    /// Counts a refusal, if one was added to a full outbox. `before` is the earlier length of the outbox.
     #[inline]
     pub(super) fn note_refusal(&mut self, before: usize) {
         if before >= self.shared.profile.limits.outgoing_bytes {
@@ -126,7 +127,8 @@ impl Connection {
         }
     }
 
-    /// Fails if the remote has read nothing for [`STALLED`] while others wait for the memory that this takes.
+    /// Fails if the remote has read nothing for [`STALLED`] while other connections wait for the memory of
+    /// its unread messages.
     pub(super) fn check_stall(&mut self, now: Instant) -> io::Result<()> {
         let budget = &self.shared.budget;
         if self.outbox.is_empty() || !budget.is_shared() {
@@ -147,7 +149,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the handles how much is under way.
+    /// Publishes the number of running and waiting messages to the handles.
     pub(super) fn publish(&mut self) {
         let shared = &self.shared;
         let bytes = self.session.batch_bytes();
@@ -156,7 +158,7 @@ impl Connection {
             self.window.batch_bytes = bytes;
         }
         shared.is_full_of_batches.store(self.session.is_full_of_batches(), Ordering::Relaxed);
-        // Without a change the locks are not worth it.
+        // Without a change there is no need to take the locks.
         let outbox = (self.outbox.len(), self.outbox.held());
         if self.window.published != Some(outbox) {
             self.window.published = Some(outbox);
@@ -171,31 +173,32 @@ impl Connection {
     }
 }
 
-// ---- what handlers on the pool wait for
+// ---- waiting handlers on the pool
 
 impl Shared {
-    /// Asks whether the batches of all connections hold too much, if connections share the budget.
+    /// Returns a function that tells if the batches of all connections hold too much memory. `None` if this
+    /// connection has its own budget.
     pub(super) fn others_fill_batches(&self) -> Option<Asks> {
         let budget = Arc::clone(&self.budget);
         budget.is_shared().then(|| Arc::new(move || budget.is_full_of_batches()) as Asks)
     }
 
-    /// Waits until a handler may begin whose answers are of this size: until its connection has room for an
-    /// answer or is closed, and the budget has memory for it.
+    /// Waits until a handler with answers of this size may begin: its connection has room for an answer or is
+    /// closed, and the budget has memory for it.
     pub(super) async fn wait_to_begin(self: Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
-        // Its place among those that wait is kept until it begins or gives up.
+        // The handler keeps its place in the queue until it begins or gives up.
         let mut first = None;
         loop {
             let has_waited = self.mailbox.wait_for_room(&mut first).await;
             if let Some(reservation) = self.budget.try_reserve(size) {
-                // Messages that always wait may have filled the room again. It is kept for the handler that
-                // waited for it.
+                // Other waiting messages may have filled the room again, but the handler that waited for the
+                // room still begins.
                 if has_waited || self.mailbox.has_room_to_begin() {
                     return reservation;
                 }
             } else {
                 let reservation = self.budget.reserve(size).await;
-                // The answers that it waited for may have taken the room.
+                // The answers of earlier handlers may have taken the room.
                 if self.mailbox.has_room_to_begin() {
                     return reservation;
                 }

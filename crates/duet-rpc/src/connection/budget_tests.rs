@@ -9,7 +9,7 @@ use super::Shared;
 use crate::connection::memory::Budget;
 use crate::transport::TransportKind;
 
-/// A connection that 100 bytes may wait on.
+/// A connection with a limit of 100 waiting bytes.
 fn connection(budget: Arc<Budget>) -> Arc<Shared> {
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
     Arc::new(Shared::new(&profile, TransportKind::Bytes, Some(budget)))
@@ -24,10 +24,10 @@ async fn p9_room_for_a_handler_is_kept_until_its_thread_runs() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!handler.is_finished());
     shared.mailbox.count_outbox(50, 200);
-    // A remote that reads slowly, and messages that always wait.
+    // The remote reads slowly, and messages always wait.
     shared.mailbox.count_outbox(150, 200);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(handler.is_finished(), "it begins");
+    assert!(handler.is_finished(), "the handler begins");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Caller: the receiver of the answer to a call of ours, and the observers of the call.
 //!
-//! A call can end in many places. All of them end its caller, so this is the one place that tells observers.
+//! A call can end in many places. Each of them ends its `Caller`, so only this file reports the end to
+//! observers.
 
 use tokio::sync::oneshot;
 
@@ -19,13 +20,13 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A caller, and the receiver that it waits on.
+    /// Makes a caller, and the receiver for the outcome.
     pub(crate) fn new() -> (Self, oneshot::Receiver<Settlement>) {
         let (sender, receiver) = oneshot::channel();
         (Caller { sender, watch: None, is_unsent: false }, receiver)
     }
 
-    /// The same caller, of a call whose message never left the send queue.
+    /// Marks the call as never sent: its message did not leave the send queue.
     pub(super) fn unsent(mut self) -> Self {
         self.is_unsent = true;
         self

@@ -47,14 +47,14 @@ use crate::transport::TransportKind;
 
 /// A remote that answers and exits often breaks our next write before we have read its answer.
 const READ_GRACE: Duration = Duration::from_millis(500);
-/// A process that has died is reaped within milliseconds, unless others that it started live on.
+/// A process that has died is reaped within milliseconds, unless processes that it started still run.
 const EXIT_REPORT: Duration = Duration::from_millis(500);
-/// The system shows only in steps of several hundred kilobytes how much the reader of a socket takes.
+/// The system reports the progress of a socket's reader only in steps of several hundred kilobytes.
 const SLOW_READER: Duration = Duration::from_secs(30);
 /// See `budget`.
 pub(crate) const STALLED: Duration = Duration::from_secs(5);
 
-/// A client that sees the exit before it has read the answer to `shutdown` takes it for a crash.
+/// A client that sees the exit before it has read the answer to `shutdown` reports a crash.
 #[cfg(unix)]
 pub(crate) const LINGER: Duration = Duration::from_millis(25);
 /// A client that exits closes both ends, in any order.
@@ -66,13 +66,13 @@ pub(crate) const LOG_IF_STUCK: Duration = Duration::from_secs(1);
 /// Shortly before the forced exit: at that moment there may be too little time to find all processes.
 #[cfg(unix)]
 pub(crate) const PROGRAMS_END: Duration = Duration::from_millis(1500);
-/// Clients kill after 2 s, and a busy machine takes a while to get there.
+/// Clients kill a server after 2 s, and on a busy machine the exit itself takes time.
 #[cfg(unix)]
 pub(crate) const FORCED_EXIT: Duration = Duration::from_millis(1870);
 /// See [`Server::before_exit`](crate::Server::before_exit) (L6).
 #[cfg(unix)]
 pub(crate) const EXIT_HOOK: Duration = Duration::from_millis(500);
-/// The exit hook when the time for everything is over.
+/// Time for the exit hook after [`FORCED_EXIT`].
 #[cfg(unix)]
 pub(crate) const LAST_MOMENT: Duration = Duration::from_millis(30);
 
@@ -81,7 +81,7 @@ pub(crate) const LAST_MOMENT: Duration = Duration::from_millis(30);
 pub(super) enum Stage {
     #[default]
     Running,
-    /// The session knows until when.
+    /// The session has the deadline.
     Draining {
         /// Set when the remote has ended its output.
         remote_end: Option<Disconnect>,
@@ -97,7 +97,7 @@ pub(super) enum Stage {
         disconnect: Disconnect,
         /// Our calls that wait for the exit report.
         callers: Vec<Caller>,
-        /// They wait until then.
+        /// The end of the wait.
         calls_fail_at: Instant,
     },
     Closed(Disconnect),
@@ -136,9 +136,9 @@ fn fail_calls(callers: &mut Vec<Caller>, disconnect: &Disconnect) {
 }
 
 impl Connection {
-    // ---- what begins the end
+    // ---- causes of the end
 
-    /// Handles the end of the input, with the reason if there is more to say than that it ended.
+    /// Handles the end of the input. `reason` is set if the input did not simply end.
     pub(super) fn handle_input_end(&mut self, reason: Option<io::Error>, now: Instant) {
         self.session.handle_end(now);
         let end = match reason {
@@ -149,7 +149,7 @@ impl Connection {
             Some(error) => Disconnect::failed(CloseReason::ReadFailed, error),
         };
         let reports_exit = self.transport.reports_exit();
-        // First the state: callers that fail now must not find the connection open.
+        // Set the state first: callers that fail now must not see an open connection.
         self.drain();
         if let Stage::Draining { remote_end, calls_fail_at, .. } = &mut self.stage {
             *remote_end = Some(end.clone());
@@ -169,11 +169,11 @@ impl Connection {
         if let Stage::Draining { write_failure, .. } = &mut self.stage {
             write_failure.get_or_insert((error, now + READ_GRACE));
         }
-        // Nothing more is handed to the transport.
+        // The transport gets no more bytes.
         self.is_flushed = true;
     }
 
-    /// Closes because a message asked for it, which need not have begun yet.
+    /// Closes because a message asked for it. The handler of that message may not have begun yet.
     pub(super) fn close_for(&mut self, key: Key) {
         if self.session.phase() == Phase::Open
             && let Some(on_close) = self.shared.on_close.get()
@@ -199,12 +199,12 @@ impl Connection {
             };
             self.shared.state.send_replace(ConnectionState::Draining);
             self.outbox.set_closing();
-            // A transport that has sent everything may have more to do now.
+            // A transport that has sent everything may have to react to the close.
             self.is_flushed &= self.kind == TransportKind::Bytes;
         }
     }
 
-    // ---- what ends it
+    // ---- checks for the end
 
     /// Handles everything that is due.
     #[inline]
@@ -289,8 +289,8 @@ impl Connection {
         matches!(phase, Phase::Draining(draining) if draining.ending == Ending::Closing)
     }
 
-    /// Returns `true` if a remote that has closed its end gets more time, because it still reads. A process with one
-    /// client cannot wait so long: it has to exit.
+    /// Returns `true` if a remote that has closed its end gets more time, because it still reads. A process
+    /// with a single client cannot wait so long, because it has to exit.
     fn waits_for_reader(&mut self, now: Instant) -> bool {
         let Stage::Draining { silence, .. } = &mut self.stage else { return false };
         if !self.shares_thread || self.is_flushed {
@@ -316,14 +316,14 @@ impl Connection {
             log::notice(notice, &LogFields::default());
         }
         let mut callers: Vec<_> = std::iter::from_fn(|| self.abandon_call()).collect();
-        // It is set already if the driver is dropped while it closes its transport.
+        // The reason is already set if the driver is dropped while it closes its transport.
         let _ = self.shared.gone.set(());
         self.stop_tasks();
         self.shared.streams.close();
         for command in self.shared.mailbox.close() {
             match command {
                 Command::Call { caller, .. } => callers.push(caller.unsent()),
-                // The cause of a failure is the application's, and may panic when it is dropped.
+                // The application made the cause of the failure, and its drop may panic.
                 Command::Ended(_, Some(Err(failure))) => drop_quietly(failure),
                 _ => {}
             }

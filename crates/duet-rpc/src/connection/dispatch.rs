@@ -7,9 +7,9 @@
 //! | new or closing, and all workers are blocked | as a task on the connection's thread |
 //! | slow, and there are no workers | inline, after finished answers have left |
 //!
-//! `pace` knows which is which. While a new method runs for the first time, nothing else is begun until its
-//! first poll is over, or for [`QUICK_POLL`]: a burst of a method that turns out to be quick would otherwise
-//! fill the pool, and the in-flight limit would refuse the rest.
+//! The module `pace` knows whether a method is quick. While a new method runs for the first time, no other
+//! handler begins until its first poll is over, or [`QUICK_POLL`] has passed. Otherwise a burst of calls to a
+//! quick method would fill the pool, and the in-flight limit would refuse the rest.
 //!
 //! Every outcome goes through [`Connection::answer`], inline or not.
 
@@ -35,7 +35,7 @@ use crate::panic_guard;
 use crate::peer::Handle;
 use crate::router::{End, Entry, QUICK_POLL, Router};
 
-/// A turn that takes longer may hold a handler that is not quick.
+/// A longer turn may contain a handler that is not quick.
 const LONG_TURN: Duration = Duration::from_millis(1);
 
 /// The number of turns after a long one in which every inline handler is timed, and not only the first of
@@ -44,7 +44,7 @@ const WATCHFUL_TURNS: u8 = 255;
 
 pub(super) struct Dispatch {
     pub(super) router: Router,
-    /// The method that was called last: a burst calls one method.
+    /// The method that was called last, because a burst calls the same method.
     latest: Option<Arc<Entry>>,
     /// The slots of the handlers, by index.
     slots: Vec<Slot>,
@@ -56,9 +56,9 @@ pub(super) struct Dispatch {
     watchful_turns: u8,
     /// Set while a method runs for the first time.
     pub(super) trial_ends: Option<Instant>,
-    /// The time at which a handler that begins now has begun: the last that was read.
+    /// The start time for handlers that begin now: the last time that was read from the clock.
     pub(super) clock: Instant,
-    /// A flag for the next context: most handlers are done with theirs when they return.
+    /// A flag for the next context. Most handlers drop their context when they return, so the flag is reused.
     spare_flag: Option<Arc<Flag>>,
     has_begun: bool,
 }
@@ -80,7 +80,7 @@ impl Dispatch {
         }
     }
 
-    /// Takes in how long a turn took. If a handler was slow, the next turns find out which.
+    /// Records the duration of a turn. If a handler was slow, the next turns time each handler.
     pub(super) fn note_turn(&mut self, took: Duration) {
         self.watchful_turns = match took >= LONG_TURN {
             true => WATCHFUL_TURNS,
@@ -166,7 +166,7 @@ impl Connection {
         self.dispatch.latest = Some(entry);
     }
 
-    /// Hands a notification to its subscriptions, behind its guards, and starts its handler if it has one.
+    /// Hands a notification to its subscriptions after its guards, and starts its handler if it has one.
     #[cold]
     #[inline(never)]
     fn start_subscribed(
@@ -181,7 +181,7 @@ impl Connection {
             move |method: &str, params: &Params<'_>| shared.subscriptions.deliver(method, params);
         match self.dispatch.router.find_subscribed(method, deliver) {
             Ok(entry) => self.run_handler(&entry, job, params, cx),
-            // Without middleware and handler nothing else sees it, and a notification has no answer.
+            // Without middleware and handler, only the subscriptions get the notification.
             Err(deliver) => deliver(method, params),
         }
     }
@@ -234,8 +234,8 @@ impl Connection {
         }
     }
 
-    /// The pool for a handler that may hold its thread. Without one it runs inline, after finished answers
-    /// have left.
+    /// The pool for a handler that may block its thread. Without a pool, the handler runs inline, after
+    /// finished answers have been sent.
     #[cold]
     fn find_pool(&mut self, entry: &Entry, cx: &mut TaskContext<'_>) -> Option<Arc<WorkerPool>> {
         let pool = self.dispatch.pool.clone().filter(|pool| pool.takes(&entry.pace));
@@ -287,15 +287,16 @@ impl Connection {
         self.dispatch.tasks.insert(key, task);
     }
 
-    /// Stops the handlers of a connection that is gone, in the order of their messages, so that every run is
-    /// the same.
+    /// Stops the handlers of a connection that is gone, in the order of their messages, so that every run of
+    /// a simulation is the same.
     pub(super) fn stop_tasks(&mut self) {
         let mut tasks: Vec<_> = self.dispatch.tasks.iter().collect();
         tasks.sort_unstable_by_key(|(key, _)| **key);
         tasks.into_iter().for_each(|(_, task)| task.abort());
     }
 
-    /// Ends a handler that ran as a task. It is not answered if it was cancelled meanwhile, or is a notification.
+    /// Handles the end of a handler that ran as a task. There is no answer to a notification, or if the
+    /// request was cancelled meanwhile.
     pub(super) fn finish(&mut self, key: Key, answer: Answer<'_>) {
         let task = self.dispatch.tasks.remove(&key);
         let method = task.as_ref().map_or("", |task| &*task.entry.name);
@@ -320,7 +321,7 @@ impl Connection {
         let error = match answer {
             Answer::Result(write) => {
                 let written = session.answer(job, outbox, |out, id| {
-                    // A panic while writing is the handler's too.
+                    // A panic while the result is written counts as a panic of the handler.
                     let written = panic_guard::catch(|| write_result_with(out, id, write));
                     let failed = |error| Error::new(ErrorKind::Handler).caused_by(error);
                     let written = written.and_then(|written| written.map_err(failed));

@@ -16,7 +16,7 @@ use crate::transport::{Inbox, Transport};
 /// Does the work of a [`Peer`](crate::Peer): a future that ends with the connection, and returns the reason.
 #[must_use = "nothing happens on a connection whose driver is not polled"]
 pub(crate) struct Driver {
-    /// Lends its frames while the connection handles them.
+    /// The connection borrows frames from it while it handles them.
     inbox: Inbox,
     pub(super) connection: Connection,
 }

@@ -1,4 +1,4 @@
-//! Event streams: news for a remote that may be too slow for them (P9).
+//! Event streams: notifications for a remote that may be too slow to read all of them (P9).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,17 +17,17 @@ use crate::sync::lock;
 const MOST_EVENTS: usize = 1024;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The memory of a stream besides the data of its events, more or less.
+/// Approximate memory of a stream, besides the data of its events.
 const STREAM: usize = 512;
 
-/// The memory that streams may take which have ended with events in them, because nothing can be sent.
+/// Memory limit for streams that have ended and still hold events, because nothing can be sent.
 const MOST_ENDED: usize = 4 * 1024 * 1024;
 
 /// A stream of events to the remote, made by [`Peer::events`](crate::Peer::events).
 ///
-/// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: past
-/// the bound the oldest events of low priority are dropped, and the first event behind the gap says
-/// in `dropped` how many ([P9](crate::proto::specification#p9)).
+/// Each is a notification with the params `topic`, `sequence` and `data`. Sending never waits: beyond the
+/// bound, the oldest events of low priority are dropped, and the first event after the gap has their number
+/// in `dropped` ([P9](crate::proto::specification#p9)).
 ///
 /// ```
 /// use duet_rpc::{Peer, Priority, Profile, Router, transport::memory};
@@ -67,9 +67,9 @@ impl EventStream {
         self
     }
 
-    /// Sends an event. If there is no room, others are dropped, or the event itself, which is not an
+    /// Sends an event. If there is no room, older events or the event itself are dropped, which is not an
     /// error. It fails if the data cannot be written as JSON, if the connection is gone, and with
-    /// [`ErrorKind::OneWay`] if it carries answers alone, as HTTP does.
+    /// [`ErrorKind::OneWay`] if the transport carries only answers, as HTTP does.
     pub fn send(&self, priority: Priority, data: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.shared.check_open()?;
         let data = panic_guard::catch(|| serde_json::value::to_raw_value(data))?;
@@ -166,7 +166,7 @@ impl TopicStream {
         let Some(event) = self.queue().pop() else { return false };
         let (sequence, dropped, data) = (event.sequence, event.dropped, &*event.data);
         let params = Params { topic: &self.topic, sequence, dropped, data };
-        // All of it is JSON already, so this cannot fail.
+        // The event is JSON already, so this cannot fail.
         let _ = out.send(|out| write_notification(out, &self.method, Some(&params)));
         true
     }
@@ -190,8 +190,8 @@ impl Streams {
         if list.is_closed {
             return;
         }
-        // Streams that were dropped and never sent anything must not gather here. Looking for them when the
-        // list would grow costs no more than the growth.
+        // Streams that were dropped and never sent anything must not accumulate here. Searching for them
+        // whenever the list would grow costs no more than the growth.
         if list.streams.len() == list.streams.capacity() {
             list.forget_unused();
         }
@@ -207,7 +207,7 @@ impl Streams {
         }
     }
 
-    /// The streams that are still in use.
+    /// Returns the streams that are still in use.
     pub(super) fn in_use(&self) -> Vec<Arc<TopicStream>> {
         let mut list = lock(&self.0);
         list.forget_unused();
@@ -227,8 +227,8 @@ impl StreamList {
         self.streams.retain(|stream| Arc::strong_count(stream) > 1 || !stream.queue().is_empty());
     }
 
-    /// Removes the oldest of the streams that have ended, until the rest takes half of the bound: then
-    /// there is nothing to do for a while.
+    /// Removes the oldest of the streams that have ended, until the rest takes half of the bound, so that
+    /// this runs rarely.
     fn forget_oldest(&mut self) {
         let is_ended = |stream: &&Arc<TopicStream>| Arc::strong_count(stream) == 1;
         let mut bytes: usize = self.streams.iter().filter(is_ended).map(|it| it.cost()).sum();

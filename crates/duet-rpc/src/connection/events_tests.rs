@@ -40,7 +40,7 @@ fn p9_events_leave_one_command_however_many_are_sent() {
         EventStream::new(Arc::clone(&shared), "event", "topic")
             .send(Priority::Low, &1)
             .expect("a number is JSON");
-        assert_eq!(take(&shared), 1, "row {row}: the next one is told of");
+        assert_eq!(take(&shared), 1, "row {row}: the next event posts a command");
     }
 }
 
@@ -58,7 +58,7 @@ fn p9_streams_that_were_dropped_do_not_gather() {
         events.send(Priority::High, &"x".repeat(100_000)).expect("a text is JSON");
     }
     let ended = shared.streams.in_use().len() - 1;
-    assert!((20..=42).contains(&ended), "{ended} streams that have ended are kept");
+    assert!((20..=42).contains(&ended), "{ended} ended streams are kept");
     shared.streams.close();
     let late = EventStream::new(Arc::clone(&shared), "event", "late");
     assert_eq!(shared.streams.in_use().len(), 0, "{late:?}");

@@ -1,4 +1,5 @@
-//! Inline host: gives a handler that begins its context, and answers if the handler is ready immediately.
+//! Inline host: provides the context for a handler that begins, and answers if the handler is ready
+//! immediately.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::router::{End, Entry};
 
 pub(super) struct InlineHost<'c, 'm> {
     pub(super) connection: &'c mut Connection,
-    /// `None` once it is answered.
+    /// `None` once the message is answered.
     pub(super) job: Option<Job<'m>>,
     /// The kind of the answer.
     pub(super) end: End,
@@ -79,7 +80,7 @@ impl Host for InlineHost<'_, '_> {
 
     #[inline]
     fn answer(&mut self, answer: Answer<'_>) {
-        // Messages that the handler has sent go before its answer.
+        // Messages that the handler has sent leave before its answer.
         if self.connection.shared.mailbox.has_commands() {
             self.connection.handle_commands(super::now());
         }

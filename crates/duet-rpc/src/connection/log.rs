@@ -30,8 +30,8 @@ use crate::stderr_log;
 /// subscriber can treat them separately.
 pub const TRAFFIC: &str = "duet_rpc::traffic";
 
-/// The target of the span of a connection. It has one field, `connection`: a number that no other
-/// connection of the process has. All records of the connection are inside it.
+/// The target of the span of a connection. It has one field, `connection`: a number that is unique in the
+/// process. All records of the connection are inside it.
 pub const CONNECTION: &str = "duet_rpc::connection";
 
 /// The target of the span of a message whose handler runs, at the level `info`, with the fields `method`
@@ -134,8 +134,8 @@ pub(super) fn refused(error: &ErrorObject, fields: &LogFields<'_>) {
     tracing::warn!(%error, reason, method, id, "message refused");
 }
 
-/// Logs an unknown method. A receiver may ignore `$/` notifications, as the Language Server Protocol says
-/// of those that depend on an implementation, such as `$/setTrace`.
+/// Logs an unknown method. The Language Server Protocol lets a receiver ignore `$/` notifications that depend
+/// on an implementation, such as `$/setTrace`.
 pub(super) fn unknown_method(method: &str, id: Option<IdRef<'_>>) {
     let notice = Notice::UnknownNotification;
     match id {
@@ -145,8 +145,9 @@ pub(super) fn unknown_method(method: &str, id: Option<IdRef<'_>>) {
     }
 }
 
-/// Logs invalid params. The record has the name of the parameter, which is ours, and not its value. It
-/// shows the application's detail only on request, because the detail may quote the value (G6).
+/// Logs invalid params. The record contains the name of the parameter, which the remote did not choose, and
+/// not its value. It shows the application's detail only on request, because the detail may quote the value
+/// (G6).
 pub(super) fn wrong_params(
     error: &ErrorObject,
     method: &str,
@@ -159,7 +160,7 @@ pub(super) fn wrong_params(
     match id {
         Some(id) => tracing::warn!(param, expected, detail, method, %id, "invalid params"),
         None => {
-            // No answer will show it (M10).
+            // A notification has no answer that could show the problem (M10).
             tracing::error!(param, expected, detail, method, "notification has invalid params");
         }
     }
@@ -173,19 +174,19 @@ pub(super) fn notice(notice: Notice, fields: &LogFields<'_>) {
     }
 }
 
-/// Logs a handler that failed: as a warning if the client gets an answer and the application chose its
-/// error code, or the client is the cause; otherwise as an error. The cause is code of the application:
-/// showing and dropping it may panic.
+/// Logs a handler that failed. It is a warning if the client gets an answer, and either the application chose
+/// the error code or the client is the cause. Otherwise it is an error. The application made the cause, so
+/// `Display` and drop of the cause may panic.
 pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
     let object = failure.object();
     let is_internal = object.code() == Code::INTERNAL_ERROR && !object.is_busy();
-    // A text from the application's source contains nothing of the remote's (G6).
+    // A static text comes from the application's source, so it quotes nothing that the remote sent (G6).
     let answer = object.static_message().filter(|_| !is_internal);
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
-        // The answer shows the client every other failure.
+        // The client sees every other failure in the answer.
         #[cfg(unix)]
         if is_internal || id.is_none() {
             stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
@@ -209,7 +210,7 @@ fn is_theirs(error: &Error) -> bool {
     error.remote().is_some() || kinds.contains(&error.kind())
 }
 
-/// Logs a handler that failed after its request was cancelled, and so answered.
+/// Logs a handler that failed after its request was cancelled. The cancellation was its answer.
 pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();

@@ -1,15 +1,15 @@
 //! Mailbox: commands from handles and tasks to the connection's task.
 //!
-//! Handles and tasks write their messages elsewhere and post them; the connection takes all commands of a
-//! moment at a time. So no code of the application runs under this lock, and the connection takes the lock a
-//! few times per turn, never per message.
+//! Handles and tasks serialise their messages before they post them, so no code of the application runs under
+//! this lock. The connection takes all waiting commands together, so it takes the lock a few times per turn,
+//! never per message.
 //!
 //! | command | posted by |
 //! |---|---|
-//! | `Call`, `Cancel` | a call that is polled for the first time; one that is dropped |
+//! | `Call`, `Cancel` | a call that is polled for the first time; a call that is dropped |
 //! | `Notify` | a notification that finds room; without room it waits in the [`SendQueue`] |
 //! | `Ended`, `TrialOver` | a handler that ran as a task; the first poll of a new method |
-//! | `Close` | a handle that closes the connection, or the last one when it is dropped |
+//! | `Close` | a handle that closes the connection, or the last handle when it is dropped |
 //! | `Event` | an event stream that was empty; one command stands for all streams |
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ use crate::sync::lock;
 pub(crate) enum Command {
     Call {
         id: Id,
-        /// `None` if it waits in the queue for room.
+        /// `None` if the message waits in the send queue for room.
         message: Option<Vec<u8>>,
         caller: Caller,
         options: CallOptions,
@@ -43,7 +43,7 @@ pub(crate) enum Command {
     /// Cancels a request of the remote, because it said so on another connection.
     CancelRequest(Id),
     Notify(Vec<u8>),
-    /// A handler has ended; without an outcome if it was stopped.
+    /// A handler has ended. There is no outcome if it was stopped.
     Ended(Key, Option<Outcome>),
     Close(Option<Key>),
     Event,
@@ -51,7 +51,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The bytes that it adds to the outgoing ones.
+    /// The number of outgoing bytes in this command.
     fn size(&self) -> usize {
         match self {
             Command::Call { message: Some(message), .. } | Command::Notify(message) => {
@@ -68,16 +68,16 @@ pub(crate) struct Mailbox {
     has_commands: AtomicBool,
     /// `true` if messages wait for room.
     has_queued: AtomicBool,
-    /// The bytes that may wait to be sent.
+    /// Limit for the bytes that wait to be sent.
     most_bytes: usize,
     budget: Arc<Budget>,
-    /// The queue of handlers that wait for room. The first has the permit, and passes it on when it begins:
-    /// waking all of them each time would cost the square of their number.
+    /// The queue of handlers that wait for room. The first handler has the permit, and passes it on when it
+    /// begins. Waking all handlers each time would cost the square of their number.
     waiting_handlers: Semaphore,
-    /// Wakes the first of them.
+    /// Wakes the first handler of the queue.
     room: Notify,
-    /// The most calls among the commands. The session counts those that it knows of, but the connection may
-    /// not run for long.
+    /// Maximum number of calls among the commands. The session limits the calls that it knows of, but it does
+    /// not see these until the connection runs.
     most_calls: usize,
 }
 
@@ -85,11 +85,11 @@ pub(crate) struct Mailbox {
 struct MailboxState {
     commands: Vec<Command>,
     queue: SendQueue,
-    /// The bytes of the commands and in the outbox.
+    /// The number of bytes in the commands and in the outbox.
     outgoing: usize,
-    /// The memory that they take, as the budget has counted it.
+    /// The memory for these bytes, as counted by the budget.
     charged: usize,
-    /// The calls among the commands, even those that were given up since.
+    /// The number of calls among the commands, including calls that were dropped since.
     calls: usize,
     /// `true` if [`Command::Event`] is among the commands.
     has_event: bool,
@@ -113,7 +113,7 @@ impl Mailbox {
 
     // ---- for handles and tasks
 
-    /// Sends a call. Without room its message waits; its timeout still runs.
+    /// Sends a call. Without room its message waits, but its timeout runs.
     pub(crate) fn call(
         &self,
         id: Id,
@@ -138,8 +138,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Sends a notification. If there is no room, the notification waits in the queue until the deadline. Then this
-    /// returns its ticket, and a receiver that is notified when it leaves the queue.
+    /// Sends a notification. If there is no room, the notification waits in the queue until the deadline. In
+    /// that case this returns its ticket, and a receiver that is notified when it leaves the queue.
     pub(super) fn notify(
         &self,
         message: Vec<u8>,
@@ -169,21 +169,21 @@ impl Mailbox {
         Ok(true)
     }
 
-    /// Takes a message back that waits for room.
+    /// Removes a message that waits for room.
     pub(super) fn withdraw(&self, ticket: Ticket) {
         let queued = lock(&self.inner).queue.withdraw(ticket);
         drop(queued);
     }
 
-    /// Posts a command that must get through: there is at most one for each call or handler.
+    /// Posts a command that must not be refused: there is at most one for each call or handler.
     pub(crate) fn post(&self, command: Command) {
         if let Ok(inner) = self.open() {
             self.deliver(inner, command);
         }
     }
 
-    /// Tells the connection that an event waits in a stream. Sending an event is never refused, so the
-    /// commands for events must be bounded (P9): one stands for all.
+    /// Tells the connection that an event waits in a stream. Sending an event is never refused, so the number
+    /// of commands for events must be bounded (P9): one command stands for all events.
     pub(super) fn post_event(&self) {
         if let Ok(mut inner) = self.open()
             && !std::mem::replace(&mut inner.has_event, true)
@@ -192,8 +192,8 @@ impl Mailbox {
         }
     }
 
-    /// Waits until a handler may make an answer: the connection has room for it, or is closed; `true` if it had
-    /// to wait. It takes the first place among those that wait, if it has not got it yet.
+    /// Waits until a handler may make an answer: the connection has room for it, or is closed. Returns `true`
+    /// if it had to wait. `first` keeps the permit of the queue between calls.
     pub(super) async fn wait_for_room<'a>(
         &'a self,
         first: &mut Option<SemaphorePermit<'a>>,
@@ -207,7 +207,7 @@ impl Mailbox {
         }
         let room = self.room.notified();
         tokio::pin!(room);
-        // The wait notices room that comes after this, and the check room that came before.
+        // This wait notices room that comes from now on, and the check below notices room that came earlier.
         room.as_mut().enable();
         if !self.has_room_to_begin() {
             room.await;
@@ -225,7 +225,8 @@ impl Mailbox {
         if inner.is_closed { Err(ErrorKind::Disconnected) } else { Ok(inner) }
     }
 
-    /// Returns `true` if a message can be sent now. If others wait already, it has to wait behind them.
+    /// Returns `true` if a message can be sent now. If other messages wait already, a new one must wait after
+    /// them.
     fn has_room(&self, inner: &MailboxState) -> bool {
         inner.queue.is_empty() && inner.outgoing < self.most_bytes
     }
@@ -254,7 +255,7 @@ impl Mailbox {
         self.has_commands.load(Ordering::Acquire)
     }
 
-    /// Takes all commands. Their messages are to be in the outbox before the next
+    /// Takes all commands. The caller moves their messages to the outbox before the next
     /// [`count_outbox`](Mailbox::count_outbox).
     pub(super) fn take(&self, into: &mut Vec<Command>) {
         let mut inner = lock(&self.inner);
@@ -269,8 +270,8 @@ impl Mailbox {
         self.has_queued.load(Ordering::Acquire)
     }
 
-    /// Takes the message that has waited longest out of the queue, unless there are commands: the call of
-    /// this message, or its end, may be among them.
+    /// Takes the message that has waited longest out of the queue, unless there are commands. The call of
+    /// this message, or its cancellation, may be among the commands.
     pub(super) fn pop_queued(&self) -> Option<Queued> {
         let mut inner = lock(&self.inner);
         let queued = inner.commands.is_empty().then(|| inner.queue.pop()).flatten();
@@ -286,7 +287,7 @@ impl Mailbox {
         changed
     }
 
-    /// Notes the bytes that wait in the outbox, and the memory that they hold.
+    /// Records the number of bytes that wait in the outbox, and their memory.
     pub(super) fn count_outbox(&self, bytes: usize, held: usize) {
         let mut inner = lock(&self.inner);
         if inner.is_closed {
@@ -306,8 +307,9 @@ impl Mailbox {
         }
     }
 
-    /// Leaves a waker for the next command; `false` if there is something to do already: a command, a
-    /// message that waits although there is room, or one that gives up before the alarm.
+    /// Registers a waker for the next command. Returns `false` if there is something to do already: a
+    /// command, a message that can leave because there is room, or a message whose deadline comes before the
+    /// alarm.
     pub(super) fn park(&self, waker: &Waker, alarm: Option<Instant>, has_room: bool) -> bool {
         let mut inner = lock(&self.inner);
         let gives_up = inner.queue.next_deadline();
@@ -321,8 +323,8 @@ impl Mailbox {
         true
     }
 
-    /// Takes no more commands, and returns those that were not taken. Messages that wait for room are
-    /// dropped, which tells their senders.
+    /// Closes the mailbox, and returns the remaining commands. Dropping the messages that wait for room
+    /// notifies their senders.
     pub(super) fn close(&self) -> Vec<Command> {
         let mut inner = lock(&self.inner);
         inner.is_closed = true;

@@ -1,6 +1,6 @@
 //! Memory for answers: how much may wait to be sent, and how many large answers are made at a time.
 //!
-//! A part of the budget (`at_once`) is for large answers that are being made.
+//! A part of the budget (`at_once`) is reserved for large answers while handlers make them.
 //!
 //! | the next handler's answers are | it starts when |
 //! |---|---|
@@ -20,7 +20,7 @@ use crate::router::{AnswerSize, Beginning, wait_for};
 use crate::sync::lock;
 
 /// A budget of memory for answers, of one connection or of all connections of a server. It counts the bytes
-/// that wait to be sent, and an estimate for every large answer that is being made.
+/// that wait to be sent, and an estimate for each unfinished large answer.
 pub(crate) struct Budget {
     limit: usize,
     /// The bytes of large answers that may be made at a time.
@@ -28,15 +28,16 @@ pub(crate) struct Budget {
     is_shared: bool,
     /// Bytes that wait to be sent.
     waiting: AtomicUsize,
-    /// Bytes of answers that wait for the rest of their batches. They have a limit of their own: were they
-    /// counted among those that wait to be sent, a batch that takes long would keep handlers waiting.
+    /// Bytes of answers that wait for the rest of their batches. They have a limit of their own. If they
+    /// counted as bytes that wait to be sent, a slow batch would keep handlers waiting.
     batches: AtomicUsize,
     /// The estimates of the large answers that are being made.
     making: AtomicUsize,
-    /// The last handler of a large answer that began. The lock makes them begin one after the other.
+    /// The last handler with a large answer that began. The lock makes such handlers begin one after the
+    /// other.
     last_large: Mutex<Option<Beginning>>,
-    /// The queue of handlers whose answers are not large. Only the first of a queue, which has its
-    /// permit, looks for room. If a thousand did whenever there is some, they would keep the processors
+    /// The queue of handlers whose answers are not large. Only the first handler of a queue, which has its
+    /// permit, checks for room. If a thousand handlers checked each time, they would keep the processors
     /// busy.
     small: Semaphore,
     /// The queue of handlers whose answers are large.
@@ -49,8 +50,8 @@ pub(crate) struct Budget {
 /// An answer is large if fewer than this many of its size fit into [`Budget::at_once`].
 const FEW: usize = 32;
 
-/// This part of a shared budget is for large answers that are being made: to make more of them at a time
-/// would take the processors from the threads that serve the connections.
+/// This part of a shared budget is for unfinished large answers. Making more of them at a time would take
+/// processor time from the threads that serve the connections.
 const MAKING: usize = 8;
 
 impl Budget {
@@ -85,7 +86,8 @@ impl Budget {
         self.is_shared
     }
 
-    /// Returns `true` if connections share it, and too many bytes wait to be sent for another answer.
+    /// Returns `true` if connections share the budget, and so many bytes wait to be sent that no further
+    /// answer may begin.
     #[inline]
     pub(crate) fn is_spent_by_many(&self) -> bool {
         self.is_shared && !self.has_room_for(0)
@@ -117,7 +119,7 @@ impl Budget {
         }
     }
 
-    /// Notes a change of the bytes of answers that the batches of a connection hold.
+    /// Records a change in the number of answer bytes that the batches of a connection hold.
     pub(crate) fn count_batches(&self, before: usize, now: usize) {
         match before < now {
             true => self.batches.fetch_add(now - before, Ordering::Relaxed),
@@ -125,8 +127,8 @@ impl Budget {
         };
     }
 
-    /// Returns `true` if connections share it, and their batches hold too many bytes for another of their
-    /// requests to begin.
+    /// Returns `true` if connections share the budget, and their batches hold so many bytes that no further
+    /// request of a batch may begin.
     #[inline]
     pub(crate) fn is_full_of_batches(&self) -> bool {
         self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit
@@ -141,20 +143,20 @@ impl Budget {
         }
     }
 
-    /// Lets a handler begin whose answers are of this size, unless it has to wait.
+    /// Lets a handler with answers of this size begin, unless it has to wait.
     pub(crate) fn try_reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Option<Reservation> {
         let is_empty = self.queue_of(size).available_permits() > 0;
         is_empty.then(|| self.reserve_now(size).ok()).flatten()
     }
 
-    /// Waits until a handler may begin whose answers are of this size.
+    /// Waits until a handler with answers of this size may begin.
     pub(crate) async fn reserve(self: &Arc<Self>, size: &Arc<AnswerSize>) -> Reservation {
         if let Some(reservation) = self.try_reserve(size) {
             return reservation;
         }
         // The semaphore is never closed.
         let _first = self.queue_of(size).acquire().await.ok();
-        // Counted before it looks again, so that room which comes meanwhile is noticed here or there.
+        // Register the waiter before the next check, so that room which comes in between is noticed.
         let _waiter = Waiter::take(&self.waiters);
         loop {
             let room = self.room.notified();
@@ -170,7 +172,7 @@ impl Budget {
         }
     }
 
-    /// Lets a handler begin, or fails; with the time of the next attempt if only answers that are being made
+    /// Lets a handler begin, or fails. The error has the time of the next attempt if only unfinished answers
     /// are in the way.
     fn reserve_now(
         self: &Arc<Self>,
@@ -191,7 +193,7 @@ impl Budget {
         Ok(Reservation { budget, estimate, size: None })
     }
 
-    /// Counts a large answer that is to be made. Fails with the time of the next attempt.
+    /// Counts a large answer whose handler begins now. Fails with the time of the next attempt.
     fn claim_large(&self, estimate: usize, now: Instant) -> Result<(), Option<Instant>> {
         let mut last = lock(&self.last_large);
         let making = self.making.load(Ordering::SeqCst);
@@ -203,8 +205,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Wakes the first of each queue, if there is room. Each looks again for itself, because different bounds
-    /// may stop them.
+    /// Wakes the first of each queue, if there is room. Each checks its own bounds again.
     fn wake(&self) {
         if self.waiters.load(Ordering::SeqCst) > 0 && !self.is_spent_by_many() {
             self.room.notify_waiters();
@@ -228,7 +229,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// The part of the budget that a handler which has begun takes.
+/// The part of the budget that a running handler takes.
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
     estimate: usize,

@@ -1,4 +1,4 @@
-//! One connection: a single task owns the session, the transport and everything that waits to be sent.
+//! One connection: a single task owns the session, the transport and all messages that wait to be sent.
 //!
 //! ```text
 //!   handles, tasks ── Command ──▶ mailbox
@@ -16,7 +16,7 @@
 //!                        (under back-pressure, 5 comes behind 9)
 //! ```
 //!
-//! Turns follow each other until nothing moves; then the task sleeps until the transport, a command or the
+//! The task takes turns until there is nothing to do. Then it sleeps until the transport, a command or the
 //! earliest deadline wakes it. Every message that has arrived is handled before the next read, and all
 //! answers leave with one write.
 //!
@@ -79,14 +79,15 @@ use crate::peer::Handle;
 use crate::router::Router;
 use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
 
-/// The number of turns before other tasks of the thread run, however much there is still to do.
+/// The number of turns before other tasks of the thread run, even if there is more to do.
 const TURNS: usize = 64;
 
-/// The same where other connections share the thread, because their clients wait meanwhile.
+/// The number of turns if other connections share the thread, because their clients wait meanwhile.
 const TURNS_OF_MANY: usize = 4;
 
-/// The time that one of many connections is served before the others. Without it, a client that sends as
-/// much as it can would keep a thousand of its messages before each message of another.
+/// The longest time that a connection runs before other connections of its thread. Without this limit, a
+/// client that sends at full speed would get a thousand messages served before each message of another
+/// client.
 const SLICE: Duration = Duration::from_micros(100);
 
 /// Memory that large messages needed is freed after this time without a message.
@@ -99,7 +100,7 @@ struct Connection {
     transport: Box<dyn Transport>,
     kind: TransportKind,
     outbox: Outbox,
-    /// `true` if everything has left, even from buffers of the transport.
+    /// `true` if everything was sent, even from buffers of the transport.
     is_flushed: bool,
     receive: Receive,
     dispatch: Dispatch,
@@ -163,7 +164,8 @@ impl Connection {
         }
     }
 
-    /// Takes turns until nothing moves, or other tasks of the thread should run. An error is the end.
+    /// Takes turns until there is nothing to do, or other tasks of the thread should run. An error ends the
+    /// connection.
     fn run(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Result<(), Disconnect> {
         let mut last = None;
         self.slice_ends = self.shares_thread.then(|| now() + SLICE);
@@ -181,18 +183,18 @@ impl Connection {
                     return Ok(());
                 }
             } else if !self.is_flushed {
-                // Only the runtime learns that there is room for the rest. If the input never ended, it
-                // would not get to it.
+                // Only the runtime learns that there is room for the rest. Without this yield, endless input
+                // would keep it from checking.
                 break;
             }
         }
-        // Wakes senders that wait for room, even on a connection that is never idle.
+        // Wake senders that wait for room, even if the connection is never idle.
         self.publish();
         let_others_run(cx);
         Ok(())
     }
 
-    /// One turn, as drawn above; `true` if there is more to do without waiting.
+    /// One turn, as drawn above. Returns `true` if there is more to do without waiting.
     fn turn(
         &mut self,
         inbox: &mut Inbox,
@@ -210,8 +212,8 @@ impl Connection {
         self.send_events();
         self.settle();
         self.flush(cx, now);
-        // Under back-pressure this only notices that the remote has gone. A write that fails comes before it,
-        // because then the answers to our calls are still read.
+        // Under back-pressure this only detects that the remote has gone. It runs after the write: if the
+        // write fails first, answers to our calls are still read.
         if !self.receive.is_drained && !self.may_read() {
             moved |= self.receive(inbox, cx, now)?;
         }
@@ -219,8 +221,8 @@ impl Connection {
         Ok(moved || self.shared.mailbox.has_commands() || self.can_go_on())
     }
 
-    /// Returns `true` if work that back-pressure stopped can continue, now that bytes have left. Nothing else would
-    /// wake the task for it.
+    /// Returns `true` if work that back-pressure stopped can continue, now that bytes were sent. Nothing else
+    /// would wake the task for this work.
     fn can_go_on(&self) -> bool {
         self.session.has_ready()
             || self.can_send_queued()
@@ -275,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// The earliest time at which something has to be done: the only list of deadlines.
+    /// The earliest deadline. Only this function lists the deadlines.
     fn next_deadline(&self) -> Option<Instant> {
         let deadlines = [
             self.session.poll_timeout(),

@@ -13,14 +13,14 @@ use crate::error::{Disconnect, Error, ErrorKind};
 use crate::handler::Answer;
 use crate::router::SendObserver;
 
-/// Messages of ours that wait.
+/// Our messages that wait to be sent.
 #[derive(Default)]
 pub(super) struct Outgoing {
     /// `true` if events wait in a stream.
     pub(super) has_events: bool,
-    /// `true` if events went first the last time that queued messages waited too.
+    /// `true` if events went first when events and queued messages last waited together.
     events_went_first: bool,
-    /// The stream whose turn it is.
+    /// The index of the next stream.
     next_stream: usize,
     /// A buffer for the commands of a turn.
     commands: Vec<Command>,
@@ -87,8 +87,8 @@ impl Connection {
         if let (Some(observer), Some(method)) = (&self.outgoing.observer, &method) {
             caller.watch = Some(Box::new(observer.watch(method, &id, now)));
         }
-        // The call counts as pending while its message waits, so its answer keeps us reading. Two peers that
-        // both wait for room would otherwise wait for ever.
+        // The call counts as pending while its message waits, so that we continue to read. Otherwise two
+        // peers that both wait for room would wait for ever.
         match self.session.call(id.clone(), caller, options, now) {
             Ok(()) => {
                 if let (Some(observer), Some(method)) = (&self.outgoing.observer, &method) {
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// The method of a call, if it is observed. The message may stand in the send queue.
+    /// The method of a call, if it is observed. The message may be in the send queue.
     fn observed_method(&self, id: &Id, message: Option<&[u8]>) -> Option<String> {
         self.outgoing.observer.as_ref()?;
         match message {
@@ -132,7 +132,7 @@ impl Connection {
         mailbox.has_queued() && mailbox.with_queue(|queue| queue.withdraw_call(id)).is_some()
     }
 
-    /// Gives a call up; returns its caller, and `true` if it was sent. Only then the remote gets a
+    /// Gives up a call. Returns its caller, and `true` if the call was sent: only then the remote gets a
     /// cancellation.
     fn end_call(&mut self, id: &Id) -> Option<(Caller, bool)> {
         let was_sent = !self.withdraw_call(id);
@@ -157,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// Fails all calls, because no answer can come any more.
+    /// Fails all calls, because no more answers can arrive.
     pub(super) fn abandon_calls(&mut self, disconnect: &Disconnect) {
         while let Some(caller) = self.abandon_call() {
             caller.settle(Err(disconnect.to_error()));
@@ -172,7 +172,7 @@ impl Connection {
 
     // ---- messages that wait for room
 
-    /// The time at which a notification in the send queue gives up. The session knows those of the calls.
+    /// The deadline of the first notification in the send queue. The session has the deadlines of calls.
     #[inline]
     pub(super) fn outgoing_deadline(&self) -> Option<Instant> {
         let mailbox = &self.shared.mailbox;
@@ -204,8 +204,8 @@ impl Connection {
         self.shared.mailbox.has_queued() && !self.is_full()
     }
 
-    /// Sends messages that wait for room, while there is some. If events wait too, they go first every other
-    /// time: whichever always went first could take all the room, for ever.
+    /// Sends messages that wait for room, while there is room. If events wait too, they go first every other
+    /// time. If one kind always went first, it could take all the room for ever.
     #[inline]
     pub(super) fn send_queued(&mut self, now: Instant) {
         if !self.can_send_queued() {
@@ -265,8 +265,8 @@ impl Connection {
         }
     }
 
-    /// Takes one event of each stream in turn, beginning behind the last: a stream that is never empty must
-    /// not keep the others from theirs.
+    /// Takes one event of each stream in turn, beginning after the stream of the last event. So a stream that
+    /// is never empty does not starve the others.
     fn send_events_in_turn(&mut self) {
         let mut streams = self.shared.streams.in_use();
         let first = self.outgoing.next_stream.checked_rem(streams.len()).unwrap_or(0);
@@ -291,8 +291,8 @@ impl Connection {
     }
 }
 
-/// The method of a message of ours. It is read back from the message, so that calls which nobody observes need
-/// not carry it.
+/// The method of one of our messages. It is read back from the message, so that calls without an observer do
+/// not have to store it.
 fn method_of(message: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {

@@ -10,8 +10,7 @@ use crate::connection::memory::Budget;
 use crate::transport::Stream;
 use crate::{PeerBuilder, Profile};
 
-/// A driver that always finds something to do would keep the clock from moving, and other tasks from
-/// running.
+/// A driver that is never idle would stop the test clock, and keep other tasks from running.
 #[tokio::test(start_paused = true)]
 async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_driver_busy() {
     let budget = Budget::shared(1000);
@@ -31,17 +30,17 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
     let mut polls = 0;
     let driver = poll_fn(|cx| {
         polls += 1;
-        assert!(polls < 1000, "the driver never rests");
+        assert!(polls < 1000, "the driver is never idle");
         Pin::new(&mut driver).poll(cx)
     });
     let remote = async {
         // Less than the bound is left of the first message; the second one waits for the budget.
         let mut text = vec![0; 500];
-        there.read_exact(&mut text).await.expect("it comes");
+        there.read_exact(&mut text).await.expect("bytes arrive");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut rest = vec![0; 100];
         while !text.ends_with(b"\"next\"}\n") {
-            let count = there.read(&mut rest).await.expect("it comes");
+            let count = there.read(&mut rest).await.expect("bytes arrive");
             text.extend_from_slice(&rest[..count]);
         }
     };
@@ -49,5 +48,5 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
         end = driver => panic!("the connection ended: {end}"),
         () = remote => {}
     }
-    waiting.await.expect("it was sent");
+    waiting.await.expect("the notification is sent");
 }

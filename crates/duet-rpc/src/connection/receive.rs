@@ -1,4 +1,4 @@
-//! Receiving: reads bytes in time, and hands each message to the session.
+//! Receiving: reads bytes, enforces the read timeout, and hands each message to the session.
 //!
 //! ```text
 //!              bytes            no whole message left
@@ -9,7 +9,7 @@
 //!      ▼                   ▼
 //! ```
 //!
-//! Reading never waits for a handler. `Connection::may_read` in `budget` alone decides whether to stop.
+//! Reading never waits for a handler. Only `Connection::may_read` in `budget` stops it.
 
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -29,8 +29,8 @@ use crate::error::{Error, ErrorKind, RemoteError};
 use crate::peer::Peers;
 use crate::transport::{Inbox, Received, TransportKind};
 
-/// The time that the runtime, or the thread that reads, has to find the rest of a late frame: the process
-/// may have been stopped, or a handler may have held the thread, while the bytes lay in the pipe.
+/// Extra time to read the rest of a late frame. The process may have been stopped, or a handler may have
+/// blocked the thread, while the bytes were already in the pipe.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// The number of messages between two checks for the end of a slice.
@@ -44,7 +44,7 @@ pub(super) struct Receive {
     /// `true` if the framing is still to be detected.
     framing_is_open: bool,
     timer: ReadTimer,
-    /// The time at which a frame that seems late is late.
+    /// The time at which an overdue frame is dropped.
     last_look: Option<Instant>,
 }
 
@@ -69,7 +69,8 @@ impl Receive {
 }
 
 impl Connection {
-    /// Reads, unless back-pressure forbids it; `true` if something came. An error is the end.
+    /// Reads, unless back-pressure forbids it. Returns `true` if something arrived. An error ends the
+    /// connection.
     pub(super) fn receive(
         &mut self,
         inbox: &mut Inbox,
@@ -125,9 +126,9 @@ impl Connection {
         }
     }
 
-    /// Drops a frame that took too long; `true` if there was one.
+    /// Drops a frame that took too long. Returns `true` if there was one.
     fn drop_late_frame(&mut self, inbox: &mut Inbox, now: Instant) -> bool {
-        // Without budget the runtime says pending although there may be bytes.
+        // A task without cooperative budget gets `Pending` from the runtime even if there are bytes.
         if !self.receive.is_late(now) || !tokio::task::coop::has_budget_remaining() {
             return false;
         }
@@ -149,8 +150,8 @@ impl Connection {
         }
     }
 
-    /// Handles the messages that have arrived, while back-pressure allows it; `true` if there were any, or
-    /// if it turned out that there are none: then it is time to read on.
+    /// Handles the messages that have arrived, while back-pressure allows it. Returns `true` if there were
+    /// any, or if this found that none are left, so that reading continues.
     pub(super) fn handle_arrived(
         &mut self,
         inbox: &mut Inbox,
@@ -197,7 +198,7 @@ impl Connection {
     fn handle_frame(&mut self, text: &Text<'_>, cx: &mut Context<'_>, now: Instant) {
         log::frame(text.as_str().len());
         let profile = &self.shared.profile;
-        // Never moved, because it is large: it may be an error to answer.
+        // Not moved, because the type is large: it can contain an error response.
         let message = Incoming::classify(text, profile.batch, &profile.limits);
         match &message {
             Incoming::Batch(entries) => self.handle_batch(entries.clone(), cx, now),
@@ -236,13 +237,13 @@ impl Connection {
         } else {
             self.handle_outcome(handled, message, text, before);
         }
-        // A cancellation, or a message that a handler has sent, may have let others through.
+        // A cancellation, or a message that a handler has sent, may allow waiting messages to begin.
         if self.session.has_ready() {
             self.begin_ready(cx);
         }
     }
 
-    /// Does what the session decided about a message that starts no handler.
+    /// Carries out the decision of the session about a message that starts no handler.
     fn handle_outcome(
         &mut self,
         handled: Handled<'_, Caller>,
@@ -311,7 +312,7 @@ impl Connection {
         }
     }
 
-    /// Begins the messages whose turn has come.
+    /// Starts all messages that are ready to run.
     #[inline]
     pub(super) fn begin_ready(&mut self, cx: &mut Context<'_>) {
         while let Some((job, message)) = self.session.next_ready(&mut self.outbox) {

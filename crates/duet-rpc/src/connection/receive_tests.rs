@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use crate::transport::Stream;
 use crate::{Peer, Profile, Router};
 
-/// A new writer does not know how long the last length was, and moves each answer.
+/// A new writer does not know the number of digits of the last length, and must move each answer.
 #[tokio::test]
 async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
     let (here, there) = tokio::io::duplex(1024);
@@ -27,7 +27,7 @@ async fn f5_auto_framing_is_detected_once_and_keeps_its_writer() {
         assert_eq!(driver.connection.receive.framing_is_open, is_open, "row {row}");
         if !is_open {
             let mut answer = String::new();
-            remote.read_line(&mut answer).await.expect("it answers");
+            remote.read_line(&mut answer).await.expect("the connection is open");
             assert!(answer.starts_with("{\"jsonrpc\":\"2.0\",\"id\":1,"), "{answer}");
         }
     }

@@ -1,6 +1,6 @@
 //! Send queue: calls and notifications that wait for room to be sent.
 //!
-//! The connection owns the waiting messages, and sends them in the order in which they came. If each sender
+//! The connection owns the waiting messages, and sends them in the order of their arrival. If each sender
 //! waited for room in its own future, a future that is never polled again could take the wake-up that another
 //! sender needs.
 //!
@@ -52,7 +52,7 @@ pub(super) enum Sender {
 
 /// The outcome of a wait for room.
 pub(crate) enum Sent {
-    /// The message is on its way, behind all that was sent before.
+    /// The message is in the outbox, after all earlier messages.
     Done,
     /// There was no room in time.
     TimedOut,
@@ -105,7 +105,7 @@ impl SendQueue {
         self.waiting.get(self.calls.get(id)?).map(|queued| &*queued.message)
     }
 
-    /// Takes out a notification whose deadline has come.
+    /// Takes out a notification whose deadline has passed.
     pub(super) fn expire(&mut self, now: Instant) -> Option<Queued> {
         let (&ticket, _) = self.deadlines.first_key_value().filter(|(_, due)| **due <= now)?;
         self.withdraw(ticket)
@@ -125,7 +125,7 @@ pub(crate) struct WaitForRoom {
 }
 
 impl WaitForRoom {
-    /// Waits until the notification is on its way, or gives up at its deadline.
+    /// Waits until the notification is in the outbox, or gives up at its deadline.
     pub(crate) async fn wait(mut self) -> Result<(), Error> {
         match (&mut self.sent).await {
             Ok(Sent::Done) => Ok(()),
@@ -141,7 +141,7 @@ impl Drop for WaitForRoom {
     }
 }
 
-/// The error of a message that waited for room until its time was over.
+/// The error of a message that waited for room until its deadline.
 pub(super) fn no_room_in_time() -> Error {
     Error::new(ErrorKind::Timeout).caused_by("the remote reads nothing")
 }
@@ -169,7 +169,7 @@ mod tests {
         let first = queue.push(call(1), Some(now));
         let tickets = [2, 3, 4].map(|number| queue.push(notification(number), Some(now)));
         assert!(queue.withdraw(tickets[1]).is_some());
-        assert!(queue.withdraw(tickets[1]).is_none(), "it is gone");
+        assert!(queue.withdraw(tickets[1]).is_none(), "the message is gone");
         let left: Vec<_> =
             std::iter::from_fn(|| queue.pop()).map(|queued| queued.message[0]).collect();
         assert_eq!(left, [1, 2, 4]);
@@ -183,9 +183,9 @@ mod tests {
         queue.push(call(1), None);
         queue.push(call(2), None);
         assert!(queue.withdraw_call(&Id::from(1)).is_some());
-        assert!(queue.withdraw_call(&Id::from(1)).is_none(), "it is gone");
+        assert!(queue.withdraw_call(&Id::from(1)).is_none(), "the message is gone");
         assert_eq!(queue.pop().map(|queued| queued.message), Some(vec![2]));
-        assert!(queue.withdraw_call(&Id::from(2)).is_none(), "it has left");
+        assert!(queue.withdraw_call(&Id::from(2)).is_none(), "the message was sent");
     }
 
     #[test]

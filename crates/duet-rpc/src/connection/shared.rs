@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) span: tracing::Span,
     pub(super) kind: TransportKind,
     pub(crate) remote: Remote,
-    /// The connections of the server that this one belongs to; `None` if it is on its own.
+    /// The connections of the server to which this one belongs; `None` without a server.
     pub(crate) registry: Option<Arc<Registry>>,
     pub(crate) ids: Ids,
     pub(crate) state: watch::Sender<ConnectionState>,
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
     pub(crate) counts: ConnectionCounts,
-    /// `true` if the answers to batches hold too many bytes for another of their requests to begin.
+    /// `true` if the answers to batches hold so many bytes that no further request of a batch may begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
     pub(crate) uncorrelated_error: SetOnce<RemoteError>,
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
 }
 
-/// Told that the connection is to be closed, and by which message, if a message asked for it.
+/// Callback for a close. Its argument is the message that asked for the close, if there was one.
 pub(crate) type OnClose = Box<dyn Fn(Option<Key>) + Send + Sync>;
 
 /// Figures of a connection, for [`Peer::stats`](crate::Peer::stats).
@@ -75,7 +75,7 @@ pub(super) fn add(figure: &AtomicU64, count: u64) {
 }
 
 impl Shared {
-    /// The state of a new connection. Without a budget that it shares with other connections, it has its own.
+    /// The state of a new connection. Without a shared budget, the connection gets its own.
     pub(crate) fn new(profile: &Profile, kind: TransportKind, budget: Option<Arc<Budget>>) -> Self {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;
@@ -113,24 +113,24 @@ impl Shared {
     }
 
     /// Sends a notification only if there is room for it now; `None` if nothing can be sent at all, because
-    /// the connection is gone or carries answers alone.
+    /// the connection is gone or carries only answers.
     pub(crate) fn try_notify(&self, message: &[u8]) -> Option<bool> {
         self.check_two_way()
             .and_then(|()| self.mailbox.try_notify(message).map_err(Error::new))
             .ok()
     }
 
-    /// Fails on a transport that carries nothing but one message and what is sent back for it.
+    /// Fails on a transport that carries one message and the messages that are sent back for it.
     pub(crate) fn check_two_way(&self) -> Result<(), Error> {
         if self.kind.is_exchange() { Err(self.closed_error()) } else { Ok(()) }
     }
 
-    /// Fails on a transport that carries answers alone.
+    /// Fails on a transport that carries only answers.
     pub(super) fn check_notifiable(&self) -> Result<(), Error> {
         if self.kind == TransportKind::Exchange { Err(self.closed_error()) } else { Ok(()) }
     }
 
-    /// Fails if the connection is gone, or carries answers alone.
+    /// Fails if the connection is gone, or carries only answers.
     pub(super) fn check_open(&self) -> Result<(), Error> {
         if self.gone.initialized() { Err(self.closed_error()) } else { self.check_notifiable() }
     }
@@ -152,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// The error of a request of a batch that has not begun, if the answers to batches hold too much.
+    /// The error for a batch request that has not begun, if the answers to batches hold too many bytes.
     pub(super) fn refusal_of_batch(&self) -> Option<ErrorObject> {
         let most = self.profile.limits.batch_bytes as u64;
         let is_full =

@@ -31,13 +31,13 @@ const MOST_BYTES: usize = 1024 * 1024;
 /// The cause of the error that reports a gap.
 const GAP: &str = "another one was made, and notifications in between are lost";
 
-/// The notifications of one method, one after the other; made by [`Peer::subscribe`](crate::Peer::subscribe)
-/// and [`Client::subscribe`](crate::Client::subscribe).
+/// The notifications of one method, in order. Made by [`Peer::subscribe`](crate::Peer::subscribe) and
+/// [`Client::subscribe`](crate::Client::subscribe).
 ///
-/// Up to 1024 notifications, or 1 MiB, wait until [`next`](Subscription::next) takes them; then the oldest
-/// are dropped, and [`dropped`](Subscription::dropped) counts them. A subscription of a peer ends with the
-/// connection. A subscription of a client continues over all its connections, and ends with the client. A subscription
-/// does not keep a connection or a client open. Dropping it unsubscribes.
+/// Up to 1024 notifications, or 1 MiB, wait until [`next`](Subscription::next) takes them; beyond that, the
+/// oldest are dropped, and [`dropped`](Subscription::dropped) counts them. A subscription of a peer ends with
+/// the connection. A subscription of a client continues over all its connections, and ends with the client. A
+/// subscription does not keep a connection or a client open. Dropping it unsubscribes.
 ///
 /// ```
 /// use duet_rpc::{Error, Peer, transport::memory};
@@ -72,7 +72,7 @@ pub struct Subscription<T> {
 
 /// The connection, or the client, that a subscription belongs to.
 trait Source: Send + Sync {
-    /// Set when nothing arrives any more.
+    /// Set when no more notifications can arrive.
     fn gone(&self) -> &Flag;
 
     fn remove(&self, queue: &Arc<Queue>);
@@ -88,7 +88,7 @@ impl Source for Shared {
     }
 }
 
-/// The source of a subscription that was refused: gone from the beginning.
+/// The source of a refused subscription, which has ended from the beginning.
 impl Source for Flag {
     fn gone(&self) -> &Flag {
         self
@@ -102,7 +102,7 @@ struct Queue {
     method: Box<str>,
     waiting: Mutex<EventQueue<Item>>,
     arrived: Notify,
-    /// `true` if a connection of a client has had this queue.
+    /// `true` if a connection of a client has filled this queue before.
     was_attached: AtomicBool,
     /// `true` if a gap is the last item that waits. Changes only under the lock of `waiting`.
     ends_in_gap: AtomicBool,
@@ -119,7 +119,7 @@ enum Item {
 impl<T> Subscription<T> {
     pub(crate) fn new(shared: Arc<Shared>, method: &str) -> Self {
         let queue = Queue::new(method, shared.profile.limits.message_bytes);
-        // The next exchange may have another sender, whose notifications are not for this one.
+        // The next exchange may have another sender, whose notifications are not for this subscriber.
         if let Err(refusal) = shared.check_two_way() {
             let gone = Flag::new();
             let _ = gone.set(());
@@ -130,45 +130,46 @@ impl<T> Subscription<T> {
         Subscription { source: shared, queue, refusal: None, params: PhantomData }
     }
 
-    /// A subscription to a method on all connections of a client, the one of the moment included.
+    /// A subscription to a method on all connections of a client, including the current one.
     pub(crate) fn of_client(client: Arc<ClientSubscriptions>, method: &str) -> Self {
         let queue = Queue::new(method, client.message_bytes);
         client.add(&queue);
         Subscription { source: client, queue, refusal: None, params: PhantomData }
     }
 
-    /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Those beyond
-    /// are dropped, the oldest first.
+    /// Sets other bounds: the number of notifications that wait, and the bytes of their params. Notifications
+    /// beyond the bounds are dropped, the oldest first.
     pub fn bounded(self, notifications: usize, bytes: usize) -> Self {
         self.queue.waiting().set_bounds(notifications, bytes);
         self
     }
 
-    /// The number of notifications that were dropped because nobody took them in time.
+    /// The number of notifications that were dropped because [`next`](Subscription::next) did not take them
+    /// in time.
     pub fn dropped(&self) -> u64 {
         self.queue.waiting().dropped_in_all()
     }
 }
 
 impl<T: DeserializeOwned> Subscription<T> {
-    /// Waits for the next notification, and reads its params as a handler does. `None` when the connection
-    /// or the client is gone, and all that came before has been taken. Params of another type are an error of the kind
-    /// [`Protocol`](ErrorKind::Protocol), and the next notification follows. Over HTTP, where requests of
-    /// different users share a connection, a server gets one error of the kind [`OneWay`](ErrorKind::OneWay),
-    /// and then `None`.
+    /// Waits for the next notification, and reads its params as a handler does. Returns `None` when the
+    /// connection or the client is gone, and all earlier notifications have been taken. Params of another
+    /// type are an error of the kind [`Protocol`](ErrorKind::Protocol), and do not end the subscription. Over
+    /// HTTP, where requests of different users share a connection, a server gets one error of the kind
+    /// [`OneWay`](ErrorKind::OneWay), and then `None`.
     ///
-    /// The subscription of a client yields one error of the kind [`Interrupted`](ErrorKind::Interrupted) for each
-    /// connection that takes the place of another, before the notifications of the new connection:
-    /// notifications between the two are lost. The client may still prepare the new connection then, so wait for
-    /// [`connected`](crate::Client::connected) before you ask for the present state.
+    /// The subscription of a client yields one error of the kind [`Interrupted`](ErrorKind::Interrupted) for
+    /// each reconnect, before the notifications of the new connection: notifications between the two
+    /// connections are lost. At that time, `on_connect` of the client may still run, so wait for
+    /// [`connected`](crate::Client::connected) before you ask for the current state.
     ///
-    /// Dropping the future loses nothing, so it can stand in a `select!`.
+    /// Dropping the future loses nothing, so it can be used in a `select!`.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
         if let Some(refusal) = self.refusal.take() {
             return Some(Err(refusal));
         }
         loop {
-            // Nothing arrives any more once this is set, so nothing is missed behind the look.
+            // Once this is set, nothing more arrives, so nothing is missed after the check below.
             let is_gone = self.source.gone().initialized();
             if let Some(item) = self.queue.pop() {
                 return Some(match item {
@@ -207,7 +208,7 @@ impl<T> Drop for Subscription<T> {
 }
 
 impl Queue {
-    /// An empty queue; a message of this many bytes fits.
+    /// An empty queue that holds a message of this many bytes.
     fn new(method: &str, message_bytes: usize) -> Arc<Self> {
         let most_bytes = message_bytes.max(MOST_BYTES);
         Arc::new(Queue {
@@ -242,8 +243,9 @@ impl Queue {
         Some(item)
     }
 
-    /// Notes that a connection of a client has this queue. If another one had it before, that is a gap. Gaps in a row
-    /// are one, so that they are bounded, and a gap is not dropped for a notification.
+    /// Notes that a connection of a client fills this queue from now on. If another connection filled it
+    /// before, that is a gap. Consecutive gaps count as one, so that their number is bounded. A notification
+    /// never displaces a gap.
     fn attach(&self) {
         if !self.was_attached.swap(true, Ordering::Relaxed) {
             return;
@@ -300,8 +302,8 @@ impl Subscriptions {
     }
 }
 
-/// The subscriptions of a client. Each connection gets them before its first message, so that messages are handed
-/// to one table alone.
+/// The subscriptions of a client. Each connection gets them before its first message, so a connection needs
+/// only one table of subscriptions.
 pub(crate) struct ClientSubscriptions {
     message_bytes: usize,
     of_moment: Mutex<OfMoment>,
@@ -311,7 +313,7 @@ pub(crate) struct ClientSubscriptions {
 #[derive(Default)]
 struct OfMoment {
     queues: Vec<Arc<Queue>>,
-    /// The connection that has the queues.
+    /// The connection that fills the queues.
     connection: Weak<Shared>,
 }
 
@@ -320,7 +322,7 @@ impl ClientSubscriptions {
         ClientSubscriptions { message_bytes, of_moment: Mutex::default(), gone: Flag::new() }
     }
 
-    /// Goes on with a new connection, which has not received anything yet.
+    /// Moves the queues to a new connection, which has not received anything yet.
     pub(crate) fn attach(&self, connection: &Arc<Shared>) {
         let mut of_moment = lock(&self.of_moment);
         for queue in &of_moment.queues {
@@ -330,7 +332,7 @@ impl ClientSubscriptions {
         of_moment.connection = Arc::downgrade(connection);
     }
 
-    /// No further connection comes.
+    /// Ends all subscriptions, because there will be no further connection.
     pub(crate) fn end(&self) {
         let _ = self.gone.set(());
     }

@@ -1,7 +1,7 @@
 //! Handlers that wait, each a task of its own on the connection's runtime or on the worker pool.
 //!
-//! A task ends when its handler does, or when it is stopped: then the handler is dropped where it waits. In
-//! either case the task posts [`Command::Ended`].
+//! A task ends when its handler ends, or when it is stopped, which drops the handler at its current `await`.
+//! In either case the task posts [`Command::Ended`].
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -23,10 +23,10 @@ use crate::router::QUICK_POLL;
 
 /// A handler that runs as a task, as the connection knows it.
 pub(super) struct Task {
-    /// Set when the request is cancelled. A task that was given to the pool stops then, and when the connection
-    /// is gone.
+    /// Set when the request is cancelled. A task on the pool stops when this flag is set, or when the
+    /// connection is gone.
     pub(super) flag: Option<Arc<Flag>>,
-    /// Stops a task of the runtime, at a lower price.
+    /// Stops a task of the runtime, which costs less than a flag.
     pub(super) abort: Option<AbortHandle>,
     pub(super) entry: Arc<Entry>,
     /// The time when it began, if that was logged.
@@ -37,7 +37,7 @@ impl Task {
     /// Stops the handler, because its request is cancelled. A command reports its end.
     pub(super) fn cancel(&self) {
         if let Some(flag) = &self.flag {
-            // A flag that is set already stays so.
+            // A flag that is already set stays set.
             let _ = flag.set(());
         }
         self.abort();
@@ -51,9 +51,9 @@ impl Task {
     }
 }
 
-/// A handler whose polls are timed: a long one, be it the first or the last, keeps the method from
-/// running inline. On the pool, a quick first poll counts for the method. Dropping this reports the end
-/// to the connection, however the handler ended.
+/// A handler whose polls are timed. Any long poll keeps the method from running inline. On the pool, a quick
+/// first poll counts for the method. Dropping this reports the end to the connection, however the handler
+/// ended.
 pub(super) struct Running {
     key: Key,
     /// `None` once it is dropped.
@@ -101,8 +101,8 @@ impl Running {
     pub(super) fn spawn_on(mut self, pool: &Arc<WorkerPool>, may_queue: bool, flag: &Arc<Flag>) {
         let shared = Arc::clone(&self.shared);
         let work = async move {
-            // Many handlers may have been sent here before the first one has answered; and while a remote
-            // takes no answers, no more of them are made (L8).
+            // Many handlers may be queued here before the first one has answered. While the remote reads no
+            // answers, no further handler begins (L8).
             self.reservation =
                 Some(Arc::clone(&self.shared).wait_to_begin(&self.entry.answer_size).await);
             match self.shared.refusal_of_batch().filter(|_| self.may_be_busy) {
@@ -128,7 +128,7 @@ impl Running {
     }
 }
 
-/// Polls the work of a task until it ends, or one of the flags is set.
+/// Polls the work of a task until it ends or one of the flags is set.
 pub(super) async fn until_set([one, other]: [&Flag; 2], work: impl Future<Output = ()>) {
     let (mut work, mut one, mut other) = (pin!(work), pin!(one.wait()), pin!(other.wait()));
     poll_fn(|cx| match one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready() {
@@ -161,7 +161,7 @@ impl Future for Running {
                 Poll::Ready(())
             }
             Poll::Pending => {
-                // It may wait for handlers that have not begun, so it must not keep them waiting.
+                // The handler may wait for handlers that have not begun, so it must not delay them.
                 self.reservation = None;
                 Poll::Pending
             }

@@ -2,7 +2,7 @@
 //!
 //! | the error of the remote | result |
 //! |---|---|
-//! | `oversize` | the largest message that we have sent is too large, whichever message the remote refused; if it is a pending call, the call fails. The next such error refers to the next largest message |
+//! | `oversize` | the largest message that we have sent counts as refused; if it is a pending call, the call fails. The next such error refers to the next largest message |
 //! | any other | calls continue, because the error may refer to any message; if a call that was pending at that time times out, the error is its cause |
 //!
 //! An [`UnusableAnswer`], such as an answer that is too large, does not end its call either.
@@ -18,7 +18,7 @@ use super::shared::add;
 use super::{Connection, log};
 use crate::error::{Error, ErrorKind, RemoteError, UncorrelatedError};
 
-/// The fault of an answer that cannot be used.
+/// The reason why an answer cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnusableAnswer {
@@ -44,17 +44,17 @@ impl fmt::Display for UnusableAnswer {
 
 impl std::error::Error for UnusableAnswer {}
 
-/// The latest of each, to tell which call it may be about.
+/// The latest error and the latest unusable answer, to find the calls that they may refer to.
 #[derive(Default)]
 pub(super) struct Uncorrelated {
-    /// The latest of these errors, and how many calls had begun when it came.
+    /// The latest error, and the number of calls that had begun when it arrived.
     latest: Option<Box<(RemoteError, u64)>>,
-    /// The latest answer that could not be used, and how many calls had begun when it came.
+    /// The latest unusable answer, and the number of calls that had begun when it arrived.
     unusable: Option<(UnusableAnswer, u64)>,
 }
 
 impl Connection {
-    /// Notes a message that may be meant for one of our calls, and names none.
+    /// Notes a message that may answer one of our calls, but does not name the call.
     pub(super) fn note_uncorrelated(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         match message {
             Incoming::Invalid(_) | Incoming::InvalidResponse(_) => {
@@ -70,14 +70,14 @@ impl Connection {
         }
     }
 
-    /// Notes a bad message. One that names a method is a request of the remote, and answers nothing.
+    /// Notes a bad message. A message with a method is a request of the remote, and not an answer.
     #[cold]
     fn note_unusable(&mut self, message: &Incoming<'_>, text: &Text<'_>) {
         let pending = self.session.pending_calls();
         let what = match message {
             Incoming::InvalidResponse(response) => match &response.id {
                 Some(id) if self.session.is_pending(id) => UnusableAnswer::Malformed(response.why),
-                // Without an id it may answer any of them.
+                // Without an id it may answer any pending call.
                 None if pending > 0 => UnusableAnswer::Malformed(response.why),
                 _ => return,
             },
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     fn keep_unusable(&mut self, what: UnusableAnswer) {
-        // The application can ask for the first one.
+        // The application can wait for the first error.
         let _ = self.shared.unusable.set(what);
         self.uncorrelated.unusable = Some((what, self.session.calls_begun()));
     }
@@ -118,7 +118,7 @@ impl Connection {
             caller.settle(Err(error));
         }
         let begun = self.session.calls_begun();
-        // If there is one already, the first one stays.
+        // Keeps the first one.
         let _ = self.shared.uncorrelated_error.set(error.clone());
         self.uncorrelated.latest = Some(Box::new((error, begun)));
     }

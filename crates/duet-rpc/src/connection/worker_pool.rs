@@ -1,12 +1,12 @@
-//! The worker pool: threads on which handlers run that may hold their thread.
+//! The worker pool: threads for handlers that may block.
 //!
-//! All workers take tasks from one queue, and a task that waits is in no queue and on no thread. So a
-//! blocked worker delays nobody but its own handler, and any number of handlers can wait.
+//! All workers take tasks from one queue, and a task that waits is in no queue and on no thread. So a blocked
+//! worker delays only its own handler, and any number of handlers can wait.
 //!
-//! A worker has no runtime of its own. It polls a task inside the runtime of the task's connection,
-//! whose thread drives timers and I/O and is never blocked by what runs here. A runtime for each
-//! worker would tie every waiting handler to one thread. A multi-thread runtime keeps a task that was woken by
-//! a worker for that worker, which may block next.
+//! A worker has no runtime of its own. It polls a task inside the runtime of the task's connection, whose
+//! thread drives timers and I/O and is never blocked by a handler on a worker. A runtime for each worker
+//! would tie every waiting handler to one thread. In a multi-thread runtime, a task that a worker wakes stays
+//! with that worker, which may block next.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -38,10 +38,10 @@ struct PoolState {
     /// Tasks to be polled, each with the runtime of its connection.
     queue: VecDeque<Runnable<Handle>>,
     workers: usize,
-    /// Workers that wait for a task. Each task in the queue has one of them coming, or is one too many.
+    /// The number of idle workers. Each queued task has one of them, or waits until a worker is free.
     idle: usize,
     is_over: bool,
-    /// `true` if a thread drops the tasks of a pool that is over.
+    /// `true` if a thread drops the tasks of the pool after its shutdown.
     is_dropping: bool,
 }
 
@@ -59,7 +59,7 @@ impl WorkerPool {
         Arc::clone(POOL.get_or_init(|| WorkerPool::new(MOST, false)))
     }
 
-    /// The workers of a server, if it has any, also for methods that are new.
+    /// The workers of a server; `None` if it has no workers. New methods run here too.
     #[cfg(unix)]
     pub(crate) fn of_server(most: usize) -> Option<Arc<Self>> {
         (most > 0).then(|| WorkerPool::new(most, true))
@@ -140,8 +140,8 @@ impl WorkerPool {
         }
     }
 
-    /// Drops a task that is woken when the pool is shut down. That may wake others, and they the next: so
-    /// this drops them one after the other, and not one inside the other.
+    /// Drops a task that is woken after the pool is shut down. That may wake another task, which would be
+    /// dropped next. This function drops them in a loop, because recursion could overflow the stack.
     fn drop_woken<'a>(&'a self, mut state: MutexGuard<'a, PoolState>, task: Runnable<Handle>) {
         state.queue.push_back(task);
         if std::mem::replace(&mut state.is_dropping, true) {
@@ -155,7 +155,7 @@ impl WorkerPool {
         state.is_dropping = false;
     }
 
-    /// A worker, until the pool is shut down. Then it drops the tasks that are left in the queue.
+    /// Runs a worker until the pool is shut down. Then it drops the tasks that are left in the queue.
     fn work(&self) {
         let mut state = self.state();
         loop {
@@ -183,7 +183,7 @@ impl WorkerPool {
         }
     }
 
-    /// Lets the workers end. It does not wait for a worker that a handler blocks.
+    /// Makes the workers end. It does not wait for a worker that a handler blocks.
     #[cfg(unix)]
     pub(crate) fn shut_down(&self) {
         self.state().is_over = true;

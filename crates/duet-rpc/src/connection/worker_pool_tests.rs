@@ -63,7 +63,7 @@ fn l5_queued_task_runs_on_whichever_worker_is_free_first() {
         assert!(pool.spawn(runtime.handle(), work).is_ok());
         assert!(begins.try_recv().is_err());
         releases.remove(first);
-        begins.recv_timeout(Duration::from_secs(10)).expect("it begins on the free worker");
+        begins.recv_timeout(Duration::from_secs(10)).expect("the task begins on the free worker");
         drop((release, releases));
         settle(&pool);
     }
@@ -101,7 +101,7 @@ fn l5_waiting_tasks_occupy_no_worker_and_a_blocked_worker_delays_none() {
     wake.notify_waiters();
     // Only a running runtime fires the timers.
     let done = runtime.block_on(async {
-        tokio::task::spawn_blocking(move || all(&told)).await.expect("it receives")
+        tokio::task::spawn_blocking(move || all(&told)).await.expect("the receiver does not panic")
     });
     assert_eq!(done.len(), 20);
     drop(releases);
@@ -128,11 +128,11 @@ fn p3_stopped_task_is_dropped_in_every_state() {
         };
         let stop = Arc::clone(&flag);
         let work = Box::pin(async move { until_set([&stop, &Flag::new()], work).await });
-        assert!(pool.spawn(runtime.handle(), work).is_ok(), "it is queued");
+        assert!(pool.spawn(runtime.handle(), work).is_ok(), "the task is queued");
         flag
     };
-    let stop = |flag: &Flag| flag.set(()).expect("it was not stopped before");
-    let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("it is dropped");
+    let stop = |flag: &Flag| flag.set(()).expect("the task was not stopped before");
+    let is_dropped = || told.recv_timeout(Duration::from_secs(10)).expect("the task is dropped");
 
     let waiting = spawn(Box::pin(pending()));
     settle(&pool);
@@ -146,7 +146,7 @@ fn p3_stopped_task_is_dropped_in_every_state() {
         pending::<()>().await;
     }));
     let queued = spawn(Box::pin(pending()));
-    begins.recv().expect("it begins");
+    begins.recv().expect("the task begins");
     stop(&queued);
     stop(&running);
     assert!(told.try_recv().is_err(), "the worker is blocked");
@@ -172,14 +172,14 @@ fn l5_idle_worker_is_used_again() {
 fn l5_tasks_that_wake_each_other_after_the_end_are_dropped_one_by_one() {
     let (pool, runtime) = (WorkerPool::new(2, true), runtime());
     let turn = Arc::new(tokio::sync::Semaphore::new(1));
-    let held = Arc::clone(&turn).try_acquire_owned().expect("it is free");
+    let held = Arc::clone(&turn).try_acquire_owned().expect("the permit is free");
     let (begun, begins) = channel();
     const TASKS: usize = 20_000;
     for _ in 0..TASKS {
         let (turn, begun) = (Arc::clone(&turn), begun.clone());
         let work = async move {
             begun.send(()).expect("the test listens");
-            // When one is dropped, the next gets the permit and is woken.
+            // The drop of a task gives the permit to the next task and wakes it.
             let _turn = turn.acquire().await;
             pending::<()>().await;
         };

@@ -165,7 +165,7 @@ impl Error {
     /// sending it again cannot do its work twice. `true` means that the remote may have received it, and may have
     /// acted on it: the message was handed to the transport, and its outcome is not known.
     ///
-    /// For an error that belongs to no message, it returns `true`.
+    /// For an error that does not belong to a message, it returns `true`.
     ///
     /// ```
     /// use duet_rpc::{Client, Error, ErrorKind};

@@ -1,7 +1,7 @@
 //! Arguments of handlers: the params, and extractors.
 //!
-//! Each argument has one marker, which says how the argument is made; the compiler infers it. If a type has no
-//! marker, it cannot be an argument, and the compiler's message names exactly that type.
+//! Each argument has one marker, which the compiler infers. The marker decides how the argument is made. A
+//! type without a marker cannot be an argument, and the compiler's message names that type.
 //!
 //! An argument is bound when its handler is registered. A missing state is reported then, and never when a message
 //! arrives.
@@ -84,7 +84,7 @@ pub(crate) trait Message {
     fn context(&mut self) -> Context;
 }
 
-/// The parts of a router that its handlers' arguments can be bound to.
+/// The parts of a router that can become arguments of its handlers.
 pub(crate) struct Scope<'a> {
     pub(crate) state: Option<&'a Arc<dyn Any + Send + Sync>>,
     /// The handler inside a wrapper.
@@ -147,10 +147,10 @@ impl Refusal {
 )]
 #[doc(hidden)]
 pub trait Argument<M>: Sized {
-    /// The part that is known when the handler is registered.
+    /// The part of the argument that is known when the handler is registered.
     type Bound: Send + Sync + 'static;
 
-    /// Fails with a sentence that names the missing part.
+    /// The error is a sentence that names the missing part.
     fn bind(binding: &Binding<'_>) -> Result<Self::Bound, String>;
 
     fn extract(bound: &Self::Bound, parts: &mut Parts<'_>) -> Result<Self, Refusal>;

@@ -1,4 +1,4 @@
-//! Inner routes: handlers that a wrapper calls, as often as it likes. Each call costs at most one box.
+//! Inner routes: handlers that a wrapper calls any number of times. Each call costs at most one box.
 
 use std::any::Any;
 use std::pin::{Pin, pin};
@@ -22,7 +22,7 @@ pub(crate) enum Reply {
 
 type Settled = Result<Box<RawValue>, Failure>;
 
-/// A route that a wrapper can call, as often as it likes.
+/// A route that a wrapper can call any number of times.
 pub(crate) trait Inner: Route {
     fn call(&self, request: &mut Request) -> Reply;
 }

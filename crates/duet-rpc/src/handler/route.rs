@@ -30,7 +30,7 @@ pub(crate) type Write<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(), serde_
 
 /// The outcome of a message, as the connection answers it.
 pub(crate) enum Answer<'a> {
-    /// A result, which this writes straight into the outbox.
+    /// A function that writes the result directly into the outbox.
     Result(Write<'a>),
     /// A response that was written where the handler ran.
     Response(Vec<u8>),
@@ -43,7 +43,7 @@ pub(crate) enum Answer<'a> {
 }
 
 /// The outcome of a handler that had to wait: its response as JSON, or the failure. The response is written
-/// where the handler ran, because copying a large one would hold up the connection.
+/// where the handler ran, because copying a large response would delay the connection.
 pub(crate) type Outcome = Result<Vec<u8>, Failure>;
 
 impl From<Option<Outcome>> for Answer<'_> {
@@ -87,8 +87,8 @@ pub(crate) type Waiting = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its types erased.
 pub(crate) trait Route: Send + Sync {
-    /// Runs the hooks of the message, if there are any, and begins the handler; if it may run inline, runs it
-    /// until it waits. Returns a handler that waits; otherwise the host has its answer.
+    /// Runs the hooks of the message, if there are any, and begins the handler. A handler that may run inline
+    /// runs until it waits. Returns a handler that waits; otherwise the host has received the answer.
     fn start(
         &self,
         is_inline: bool,
@@ -99,7 +99,7 @@ pub(crate) trait Route: Send + Sync {
     ) -> Option<Waiting>;
 }
 
-/// The markers of a handler. None of them is ever made, so none has to be `Send`.
+/// The markers of a handler. No marker is ever constructed, so none has to be `Send`.
 type TypeMarks<S, R, O, E> = fn() -> (S, R, O, E);
 
 /// The future of a handler.
@@ -119,7 +119,7 @@ impl<H, S, A, R, O, E> Typed<H, S, A, R, O, E>
 where
     H: Handler<S, Arguments: Arguments<A>>,
 {
-    /// Binds a handler to its router, or says what is missing there.
+    /// Binds a handler to its router. The error names the missing part.
     pub(crate) fn bind(handler: Arc<H>, scope: &Scope<'_>) -> Result<Self, String> {
         let bound = H::Arguments::bind(&Binding(scope))?;
         Ok(Typed { handler, bound, marks: PhantomData })
@@ -257,7 +257,7 @@ fn begin_later<T, F: Future<Output = T>>(
     }))
 }
 
-/// The conversion is the application's, and may panic.
+/// The conversion is code of the application, and may panic.
 fn into_failure(error: impl Into<Failure>) -> Failure {
     panic_guard::catch(|| error.into()).unwrap_or_else(Failure::from)
 }
@@ -265,7 +265,7 @@ fn into_failure(error: impl Into<Failure>) -> Failure {
 fn poll<F: Future>(place: &mut Pinned<F>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
     match place.as_mut().as_pin_mut() {
         Some(future) => future.poll(cx),
-        // Does not happen: the callers store a future first.
+        // Unreachable: the callers store a future first.
         None => Poll::Pending,
     }
 }

@@ -1,7 +1,7 @@
-//! Elements, members and variants of a value that is read.
+//! Access to elements, members and variants during the second reading.
 //!
-//! Each of them becomes a reader, and each problem that comes back from one gets the step that led
-//! to it.
+//! Each element, member and variant gets a reader of its own. If the reader finds a problem, the step to the
+//! element is added to the path of the problem.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use super::reader::ParamsReader;
 /// The names that a type lists: its members, or its variants.
 pub(super) type Names = &'static [&'static str];
 
-/// Stands in a path for a name that only the remote knows.
+/// Stands in a path for a member name that the remote chose.
 const ANY_NAME: PathStep = PathStep::Member(Cow::Borrowed("*"));
 
 /// The elements of an array, or the members of an object.
@@ -27,7 +27,7 @@ pub(super) struct Items<'de> {
     rest: &'de str,
     names: Option<Names>,
     index: usize,
-    /// The member whose key was read, and whose value was not.
+    /// The member whose key was read, but not its value.
     current: Option<(&'de str, PathStep)>,
 }
 
@@ -42,8 +42,8 @@ impl<'de> Items<'de> {
         }
     }
 
-    /// The next value or key, as text. It is cut out lazily: a list of all would cost a hostile
-    /// remote's message many times over in memory.
+    /// The next value or key, as text. It is cut out lazily: a list of all values could take many times the
+    /// memory of a hostile message.
     pub(super) fn cut(&mut self) -> Option<&'de str> {
         let text = first_value(self.rest)?;
         // A comma, a colon or the closing bracket follows.
@@ -80,7 +80,7 @@ impl<'de> SeqAccess<'de> for Items<'de> {
         let (index, array) = (self.index, self.reader.offset());
         self.index += 1;
         let Some(text) = self.cut() else {
-            // A struct whose members have defaults asks for every one of them, even behind the end.
+            // A struct whose members have defaults asks for each of them, even after the end.
             if self.names.is_some_and(|names| names.len() == self.index) {
                 self.reader.note_asked_for_all();
             }
@@ -122,7 +122,7 @@ impl<'de> MapAccess<'de> for Items<'de> {
     }
 }
 
-/// A variant by its name, `"Name"`, or with data, `{"Name": data}`.
+/// A variant, either as its name, `"Name"`, or with data, `{"Name": data}`.
 pub(super) struct Variant<'de> {
     pub(super) name: ParamsReader<'de>,
     pub(super) data: Option<(ParamsReader<'de>, PathStep)>,
@@ -144,7 +144,7 @@ impl<'de> EnumAccess<'de> for Variant<'de> {
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self)> {
         match (seed.deserialize(self.name), &self.data) {
             (Ok(variant), _) => Ok((variant, self)),
-            // The string that was sent is shown; an object is not, nor a name in it.
+            // The error shows a received string, but neither an object nor a name in it.
             (Err(problem), None) => Err(problem),
             (Err(problem), Some(_)) => Err(problem.found_in_key()),
         }

@@ -5,9 +5,9 @@
 //!   └─ do not fit ──> read again, with a reader that knows its position ──> -32602
 //! ```
 //!
-//! serde_json's own errors cannot go on the wire: they quote the parameters, and they name Rust types
-//! and columns where a remote needs the name of the wrong parameter. So only parameters that do not
-//! fit are read a second time, to make the error.
+//! serde_json's own errors cannot go on the wire: they quote the parameters, and they name Rust types and
+//! columns where a remote needs the name of the wrong parameter. So parameters that do not fit are read a
+//! second time, to make the error.
 //!
 //! | file | contents |
 //! |---|---|
@@ -40,7 +40,7 @@ const LARGEST_ASKED: usize = 1 << 20;
 
 /// Reads parameters as a type of yours, or returns the error for the remote.
 ///
-/// Absent parameters are read as null, and where the type does not take null, as `{}` and then as
+/// Absent parameters are read as null. If the type does not take null, they are read as `{}` and then as
 /// `[]`: a struct of optional members, a map and a list need no `params`.
 ///
 /// The error is ready to be sent: `Invalid params`, with the path of the first wrong value, the expected value and
@@ -120,7 +120,7 @@ fn explain<T: DeserializeOwned>(text: &str, subject: Subject) -> ParamProblem {
     }
 }
 
-/// Completes serde's error, from the type's answers to texts that differ in one place.
+/// Completes serde's error: reads changed texts as the type, and uses the errors of these readings.
 fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     if text.len() > LARGEST_ASKED {
         return problem;
@@ -147,7 +147,7 @@ fn ask<T: DeserializeOwned>(text: &str, mut problem: Problem) -> Problem {
     })
 }
 
-/// Replaces the value that begins there.
+/// Replaces the value that begins at this offset.
 fn replace(text: &str, at: usize, by: impl FnOnce(&str) -> String) -> String {
     let (before, rest) = text.split_at(at);
     let (value, after) = rest.split_at(first_value(rest).map_or(0, str::len));

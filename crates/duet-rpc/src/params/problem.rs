@@ -1,8 +1,7 @@
 //! The error of the second reading: the problem and its place.
 //!
-//! serde makes a problem where it finds one, and knows the expectation but not the path. On the way out,
-//! each enclosing element and member adds its step to the path, and the innermost value becomes the
-//! place.
+//! serde reports a problem where it finds it, and knows the expectation but not the path. On the way out,
+//! each enclosing element and member adds its step to the path, and the innermost value becomes the place.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -14,39 +13,39 @@ use super::access::Names;
 use super::reader::ParamsReader;
 use super::wording::{Mismatch, in_json, length_of};
 
-/// The number of structs of a path, read from arrays, that get member names. Each of them takes a
-/// reading.
+/// Maximum number of structs in a path that were read from arrays and get member names. Each of them costs
+/// one more reading.
 const MOST_NAMED: usize = 8;
 
-/// The characters that are kept of an application's message, or of a string that was sent.
+/// Maximum number of characters to keep of an application's message, or of a received string.
 const LONGEST_TEXT: usize = 500;
 
 pub(super) type Result<T> = std::result::Result<T, Problem>;
 
-/// Boxed because it comes back through every level.
+/// Boxed, because every level returns it.
 #[derive(Debug)]
 pub(super) struct Problem(Box<ProblemDetails>);
 
 #[derive(Debug)]
 struct ProblemDetails {
     cause: ParamsCause,
-    /// In serde's terms for a mismatch and a length, otherwise in JSON's terms.
+    /// The expectation: in serde's terms for a mismatch and a length, otherwise in JSON's terms.
     expected: Cow<'static, str>,
     /// A JSON type; `None` means the type of the value at the path.
     received: Option<&'static str>,
     /// A closed list of values; empty if there is none.
     accepted: Names,
-    /// The innermost value that the problem went through: its JSON type and where it begins.
+    /// The innermost value around the problem: its JSON type and its start.
     place: Option<(&'static str, usize)>,
-    /// From the place outwards.
+    /// The path, from the place outwards.
     path: Vec<PathStep>,
 }
 
 #[derive(Debug)]
 enum ParamsCause {
-    /// Of another type, or out of range.
+    /// The value has another type, or is out of range.
     Mismatch(Mismatch),
-    /// Too many elements or too few; the element at this index is missing.
+    /// There are too many or too few elements; the element at this index is missing.
     Length(usize),
     /// The member with this name is missing.
     Missing(&'static str),
@@ -54,7 +53,7 @@ enum ParamsCause {
     NotAccepted(String),
     /// The application's message may quote the value, so it stays in this process.
     Application(String),
-    /// The value is not readable, and the type would have buffered it as a whole.
+    /// The value cannot be read, and the type would have buffered it as a whole.
     Buffered,
     /// Too deep, or beyond the budget.
     TooMuch,
@@ -66,8 +65,8 @@ enum ParamsCause {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PathStep {
     Element(usize),
-    /// An element of the array that begins at this offset, and that a struct is read from. The name is
-    /// right if the struct has as many members as names.
+    /// An element of an array that is read as a struct. The array begins at this offset. The name is right if
+    /// the struct has as many members as names.
     Position {
         index: usize,
         name: &'static str,
@@ -76,7 +75,7 @@ pub(super) enum PathStep {
     Member(Cow<'static, str>),
 }
 
-/// The value that is read: its name and expectation as a whole, and the start of its paths.
+/// The value under test: its name, its expectation as a whole, and the start of its paths.
 #[derive(Clone, Copy)]
 pub(super) struct Subject {
     name: &'static str,
@@ -134,12 +133,12 @@ impl Problem {
         Self::new(ParamsCause::Stated, expected)
     }
 
-    /// A number beyond all numbers, or half of a character.
+    /// A number that is too large for any type, or half of a surrogate pair.
     pub(super) fn unreadable() -> Self {
         Self::stated("a valid value")
     }
 
-    /// The same in a buffered value, which the type perhaps does not know.
+    /// The same problem in a buffered value, which may belong to an unknown member.
     pub(super) fn in_buffer() -> Self {
         Self::new(ParamsCause::Buffered, "a valid value")
     }
@@ -153,7 +152,7 @@ impl Problem {
         self
     }
 
-    /// The value at this very place should be one of these.
+    /// The value at this place should be one of these.
     pub(super) fn among(mut self, variants: Names) -> Self {
         if matches!(self.0.cause, ParamsCause::Mismatch(_)) && self.0.path.is_empty() {
             self.0.accepted = variants;
@@ -181,7 +180,7 @@ impl Problem {
         self
     }
 
-    /// The type is a struct with these names: names the member that an array misses.
+    /// The type is a struct with these names, so this names the member that is missing in an array.
     pub(super) fn of_struct(self, names: Names) -> Self {
         match self.0.cause {
             ParamsCause::Length(missing)
@@ -193,13 +192,13 @@ impl Problem {
         }
     }
 
-    /// The problem is in this value, if not in one further in.
+    /// Makes this value the place of the problem, unless an inner value is the place already.
     pub(super) fn found_in(mut self, reader: &ParamsReader<'_>) -> Self {
         self.0.place.get_or_insert((reader.json_type, reader.offset()));
         self
     }
 
-    /// This step leads to the value.
+    /// Adds the step that leads to the value.
     pub(super) fn under(mut self, step: PathStep) -> Self {
         self.0.path.push(step);
         self
@@ -209,7 +208,7 @@ impl Problem {
         matches!(self.0.cause, ParamsCause::TooMuch)
     }
 
-    /// Returns `true` if the problem is this very value, and the type would have buffered it.
+    /// Returns `true` if the problem is this value, and the type would have buffered it.
     pub(super) fn is_in_buffer(&self) -> bool {
         matches!(self.0.cause, ParamsCause::Buffered) && self.0.path.is_empty()
     }
@@ -222,10 +221,10 @@ impl Problem {
         }
     }
 
-    /// Takes the type of the missing member from the answer to a null in its place.
+    /// Takes the type of the missing member from the error of a reading with null in its place.
     pub(super) fn of_missing_type(mut self, answer: Problem) -> Self {
         let ParamsCause::Missing(name) = self.0.cause else { return self };
-        // The answer must be about that null, and not about a later one.
+        // That error must refer to this null, and not to a later one.
         let is_about_it = match answer.0.path.strip_suffix(&*self.0.path) {
             Some([PathStep::Position { name: other, .. }]) => *other == name,
             Some([] | [_]) => true,
@@ -238,7 +237,7 @@ impl Problem {
         self
     }
 
-    /// Names the elements of arrays that structs are read from, if the names are right.
+    /// Adds member names to elements of arrays that are read as structs, if the names are right.
     pub(super) fn name_positions(mut self, are_right: impl Fn(usize) -> bool) -> Self {
         let steps = self.0.path.iter_mut().rev();
         let positions = steps.filter(|step| matches!(step, PathStep::Position { .. }));
@@ -313,7 +312,7 @@ impl Error for Problem {
     }
 
     fn unknown_field(_: &str, _: Names) -> Self {
-        // The name is the remote's, so it is not shown.
+        // The remote chose the name, so it is not shown.
         Self::stated("object without other members").but_received(Some("object"))
     }
 
@@ -327,7 +326,7 @@ impl Error for Problem {
 }
 
 impl fmt::Display for Problem {
-    /// An application's `Deserialize` may show this anywhere, so it says nothing about the value.
+    /// An application's `Deserialize` may show this text anywhere, so the text does not describe the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the parameters do not fit")
     }
@@ -346,7 +345,7 @@ fn cut(text: &str) -> String {
     text.chars().take(LONGEST_TEXT).collect()
 }
 
-/// `None` where serde does not say, or quotes the value in words.
+/// `None` if serde does not name the type, or quotes the value.
 fn json_type(unexpected: &Unexpected<'_>) -> Option<&'static str> {
     Some(match unexpected {
         Unexpected::Bool(_) => "boolean",

@@ -4,7 +4,7 @@
 //! stay text: they are cut into raw values, and only the values that the type asks for are read.
 //!
 //! A tree of `serde_json::Value` would change the answers. It sorts members, keeps only the last of two
-//! with one name, rounds large integers, and stops at depth 128 even where the type reads no
+//! members with the same name, rounds large integers, and stops at depth 128 even where the type reads no
 //! deeper. It would also cost a multiple of the text in memory.
 
 use std::cell::Cell;
@@ -25,16 +25,17 @@ const DEEPEST: usize = 128;
 const MOST_TIMES: usize = 16;
 const FREE_BYTES: usize = 1 << 20;
 
-/// The name by which a raw value asks for the text itself.
+/// The name of the newtype struct with which a raw value requests its text.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Reads a text for the sake of the error; `None` if it fits. Absent parameters are an empty text.
+/// Reads a text to get its error; `None` if the text fits. Absent parameters are an empty text.
 pub(super) fn attempt<T: DeserializeOwned>(text: &str) -> Option<Problem> {
     Reading::new(text).attempt::<T>(json_type(text))
 }
 
-/// Returns `true` if the type reads a struct with as many members as names from the empty array at this position. Its
-/// error shows that; if all members have defaults, the number of members that it asks for shows it.
+/// Returns `true` if the type reads a struct with as many members as names from the empty array at this
+/// position. The error of this reading shows it. If all members have defaults, there is no error, and the
+/// number of requested members shows it.
 pub(super) fn has_all_names<T: DeserializeOwned>(text: &str, array: usize) -> bool {
     let reading = Reading { watched: Some(array), ..Reading::new(text) };
     let problem = reading.attempt::<T>(json_type(text));
@@ -60,7 +61,7 @@ struct Reading<'t> {
     text: &'t str,
     /// The bytes that may still be cut out.
     budget: Cell<usize>,
-    /// `true` if the type showed that it knows the last key, so that an error may show it (E1).
+    /// `true` if the type knows the last key, so that an error may show the key (E1).
     knows_key: Cell<bool>,
     /// The start of an array that is watched.
     watched: Option<usize>,
@@ -115,12 +116,12 @@ impl<'de> ParamsReader<'de> {
         ParamsReader { text, json_type: "string", is_key, ..self }
     }
 
-    /// Returns `true` if the type showed that it knows the last key.
+    /// Returns `true` if the type knows the last key.
     pub(super) fn knows_key(&self) -> bool {
         self.reading.knows_key.get()
     }
 
-    /// The type has asked this array for as many elements as it lists names.
+    /// Notes that the type has asked this array for as many elements as it lists names.
     pub(super) fn note_asked_for_all(&self) {
         if self.reading.watched == Some(self.offset()) {
             self.reading.asked_for_all.set(true);
@@ -136,7 +137,7 @@ impl<'de> ParamsReader<'de> {
         serde_json::from_str(self.text).map_err(|_| Problem::unreadable())
     }
 
-    /// This value, if it is of the type. A key may also be the number or the boolean in its quotes.
+    /// Reads this value as the type. A key may also be a number or a boolean in quotes.
     fn of_type(self, wanted: &'static str) -> Option<Self> {
         let text = self.text.trim_matches('"');
         match wanted {
@@ -184,7 +185,7 @@ impl<'de> ParamsReader<'de> {
         }
     }
 
-    /// `names` are the members of a struct, `length` that of a tuple.
+    /// `names` has the members of a struct, `length` is the length of a tuple.
     fn walk<V: Visitor<'de>>(
         self,
         visitor: V,
@@ -224,8 +225,8 @@ impl<'de> ParamsReader<'de> {
     }
 }
 
-/// Defines the methods of `Deserializer`. The first rows are for methods that want one JSON type. Each further row is
-/// one method: its arguments before the visitor, and its body.
+/// Defines the methods of `Deserializer`. The first rows are for methods that expect one JSON type. Each
+/// further row is one method: its arguments before the visitor, and its body.
 macro_rules! methods {
     ($this:ident, $visitor:ident;
      $($wanted:literal: $($simple:ident)+;)+
@@ -299,8 +300,8 @@ impl<'de> Deserializer<'de> for ParamsReader<'de> {
                 let tag = format!("a type tag `{}` or any other value", self.string()?);
                 self.reading.knows_key.set(expected == tag);
             } else if matches!(&*expected, "any value" | "any valid JSON value") {
-                // serde's buffer and serde_json's value accept everything, so they are read in one
-                // go: cutting out level by level adds up where the text is deep.
+                // serde's buffer and serde_json's value accept everything, so they are read in one step:
+                // cutting out each level would take too long for a deep text.
                 let mut text = serde_json::Deserializer::from_str(self.text);
                 return text.deserialize_any(visitor).map_err(|_| Problem::in_buffer());
             }

@@ -16,7 +16,7 @@ pub(super) enum Mismatch {
     Length,
 }
 
-/// The characters of an application's own text that an error shows.
+/// Maximum number of characters that an error shows of an application's own text.
 const LONGEST_TEXT: usize = 128;
 
 /// The beginnings of expectations that end with the name of a type.
@@ -30,8 +30,8 @@ const NAMED: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Translates an expectation. One that is not serde's is the application's own, and stays as it is,
-/// within limits.
+/// Translates an expectation of serde. Any other expectation is text of the application, and stays unchanged
+/// except for its length.
 pub(super) fn in_json(text: &str, mismatch: Mismatch) -> Cow<'static, str> {
     let words = integer(text, mismatch)
         .or_else(|| exact(text, mismatch).map(Cow::Borrowed))

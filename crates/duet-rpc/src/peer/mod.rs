@@ -138,9 +138,9 @@ impl Peer {
     /// subscriptions to a method gets every notification. Requests go only to handlers. A notification that a
     /// [guard](crate::Router::guard) refuses is not delivered.
     ///
-    /// A [service](mod@crate::service) trait gives notifications names and types: implement it, and serve it with
-    /// `into_router`. The sender uses its typed client, so neither side repeats a method name or the type of params.
-    /// Subscribe where notifications belong into the middle of other code.
+    /// A [service](mod@crate::service) trait gives notifications names and types: implement it, and serve it
+    /// with `into_router`. The sender uses its typed client, so neither side repeats a method name or the
+    /// type of params. Subscribe if the code that needs the notifications is in the middle of other work.
     ///
     /// The connection handles cancellations and progress itself, and does not deliver them to subscriptions.
     ///
@@ -233,15 +233,15 @@ impl Peer {
     /// Waits for the first error response with `id: null`, and returns it. The remote sends one if it could not
     /// read a message, and so cannot tell which message it was. A call with that message never gets an answer.
     ///
-    /// If the error says `oversize`, the library takes the largest message that was sent and not refused before
-    /// for the refused one. If that message is a pending call, the call fails with the error. Other calls continue.
-    /// If one of them times out, this error is the cause of its timeout error.
+    /// If the error says `oversize`, the library assumes that the remote refused the largest message that was
+    /// sent and not refused before. If that message is a pending call, the call fails with the error. Other
+    /// calls continue. If one of them times out, this error is the cause of its timeout error.
     pub async fn next_uncorrelated_error(&self) -> RemoteError {
         self.shared().uncorrelated_error.wait().await.clone()
     }
 
-    /// Waits for the first unusable answer, and returns its fault: it is malformed, or over the message limit. The
-    /// call for which it was meant continues to wait until its timeout.
+    /// Waits for the first unusable answer, and returns its fault: the answer is malformed, or over the
+    /// message limit. The call for which it was meant continues to wait until its timeout.
     pub async fn unusable_answer(&self) -> UnusableAnswer {
         *self.shared().unusable.wait().await
     }

@@ -29,8 +29,8 @@ use crate::sync::lock;
 ///
 /// A [typed client](mod@crate::service) can also notify all of them: `UiClient::new(cx.peers())`.
 ///
-/// All connections means all: also those that have not logged in, and those whose every call a
-/// [guard](crate::Router::guard) refuses. [`filter`](Peers::filter) leaves connections out.
+/// These are all connections, including clients that have not logged in and clients whose calls a
+/// [guard](crate::Router::guard) refuses. Use [`filter`](Peers::filter) to leave connections out.
 #[derive(Clone)]
 pub struct Peers {
     members: Members,
@@ -76,15 +76,16 @@ impl Peers {
             Members::One(peer) => vec![peer.clone()],
             Members::All(registry) => lock(&registry.0).peers.values().cloned().collect(),
         };
-        // The condition is the application's, so it is asked without the lock.
+        // The condition is code of the application, so it runs without the lock.
         if let Some(keep) = &self.keep {
             peers.retain(|peer| keep(peer));
         }
         peers.into_iter()
     }
 
-    /// The connections for which this returns `true`: to list them, to notify them, and for a typed client of them.
-    /// It is asked each time, so the result always shows the connections of the moment too.
+    /// The connections for which the condition returns `true`: to list them, to notify them, or to make a
+    /// typed client for them. The condition is evaluated at each use, so the result always shows the current
+    /// connections.
     ///
     /// This notifies the clients that have logged in, and no others:
     ///

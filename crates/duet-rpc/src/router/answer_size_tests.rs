@@ -9,10 +9,10 @@ fn p9_a_thread_that_blocks_does_not_compute() {
     let (tell, told) = std::sync::mpsc::channel();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
-        tell.send(Beginning::here(Instant::now())).expect("somebody listens");
+        tell.send(Beginning::here(Instant::now())).expect("the receiver exists");
         let _ = released.recv();
     });
-    let there = told.recv().expect("it has begun");
+    let there = told.recv().expect("the thread begins");
     // The thread blocks soon.
     while there.computes() {
         std::thread::yield_now();

@@ -188,7 +188,7 @@ impl Entry {
     }
 }
 
-/// A key that is asked with the name behind the prefix.
+/// A key function that gets the name without the prefix.
 fn without_prefix(prefix: &str, lane_of: &LaneOf) -> LaneOf {
     let lane_of = Arc::clone(lane_of);
     if prefix.is_empty() {

@@ -48,9 +48,9 @@ impl Router {
     /// });
     /// ```
     ///
-    /// Guards run in the order in which they were added, the guards of an outer router first. They run when the
-    /// message's turn has come, on the thread that reads and writes. They apply to every method of this router,
-    /// registered before or after, and to unknown methods. A guard costs no allocation.
+    /// Guards run in the order in which they were added, the guards of an outer router first. They run
+    /// directly before the handler starts, on the thread that reads and writes. They apply to every method of
+    /// this router, registered before or after, and to unknown methods. A guard costs no allocation.
     ///
     /// A guard sees only messages from clients, not messages to them: a
     /// [`broadcast`](crate::Peers::broadcast) reaches even clients whose calls are all refused, unless
@@ -244,10 +244,11 @@ impl Route for Unknown {
     }
 }
 
-/// The route of a notification with subscriptions. The subscriptions stand behind the hooks, before the handler.
+/// The route of a notification with subscriptions. The subscriptions get the notification after the hooks and
+/// before the handler.
 struct Subscribed<D> {
     deliver: D,
-    /// `None` if the method is unknown.
+    /// The route of the method; `None` if the method is unknown.
     handler: Option<Arc<dyn Route>>,
 }
 
@@ -274,8 +275,8 @@ impl<D: Fn(&str, &Params<'_>) + Send + Sync> Route for Subscribed<D> {
 }
 
 impl Router {
-    /// The entry for a notification with subscriptions. Gives the function back that hands the notification to
-    /// them, if nothing else sees it.
+    /// Makes the entry for a notification with subscriptions. If there are no hooks and no handler, it
+    /// returns the function that hands out the notification instead.
     pub(crate) fn find_subscribed<D>(&self, method: &str, deliver: D) -> Result<Arc<Entry>, D>
     where
         D: Fn(&str, &Params<'_>) + Send + Sync + 'static,

@@ -1,6 +1,7 @@
 //! Layers: the middleware of a router, put around its methods.
 //!
-//! This happens when a router is built. A message meets only the result: the hooks and the route of its method.
+//! This happens when a router is built. A message only runs the result: the hooks and the route of its
+//! method.
 
 use std::sync::Arc;
 

@@ -291,9 +291,9 @@ impl Router {
     /// });
     /// ```
     ///
-    /// The key applies to all methods and the fallback of this router, registered before or after. A router that is
-    /// [merged](Router::merge) or [nested](Router::nest) keeps its own key; without one, it gets this key. A
-    /// second key takes the place of the first.
+    /// The key applies to all methods and the fallback of this router, registered before or after. A router
+    /// that is [merged](Router::merge) or [nested](Router::nest) keeps its own key; without one, it gets this
+    /// key. A second key replaces the first.
     #[must_use]
     pub fn ordered_by<K: Hash>(
         mut self,

@@ -1,7 +1,7 @@
 //! Threads for connections, each with a runtime of its own.
 //!
-//! One runtime for all threads would pass work between threads. Every server would pay for that in
-//! memory, even one that serves only stdin and stdout.
+//! One runtime for all threads would pass work between threads. Every server would pay for that in memory,
+//! even a server on stdin and stdout.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ use crate::panic_guard;
 use crate::sync::lock;
 use crate::threads;
 
-/// A thread polls this many connections before it looks for new input. So a client that sends little does
-/// not wait for all that send much.
+/// A thread polls this many connections before it looks for new input. So a client that sends little does not
+/// wait for all clients that send much.
 const LOOKS_AFTER: u32 = 8;
 
 /// Threads that start on demand, and end when this is shut down.
@@ -45,14 +45,14 @@ impl ConnectionThreads {
         if is_enough {
             return least;
         }
-        // Without another thread the others have to do.
+        // If no further thread can start, existing threads take the connection.
         let Ok(worker) = Worker::start(self.name) else { return least };
         let runtime = worker.runtime.clone();
         workers.push(worker);
         Some(runtime)
     }
 
-    /// Lets the threads end. It does not wait for a thread that a handler blocks.
+    /// Makes the threads end. It does not wait for a thread that a handler blocks.
     pub(super) fn shut_down(&self) {
         lock(&self.workers).clear();
     }
@@ -86,7 +86,7 @@ impl Worker {
         Ok(Worker { runtime: handle, _life: life })
     }
 
-    /// The number of its connections.
+    /// The number of connections of the thread.
     fn tasks(&self) -> usize {
         self.runtime.metrics().num_alive_tasks()
     }
@@ -113,12 +113,12 @@ mod tests {
             let tell = tell.clone();
             releases.push(release);
             threads.find().expect("a thread").spawn(async move {
-                tell.send((number, thread::current().id())).expect("somebody listens");
+                tell.send((number, thread::current().id())).expect("the receiver exists");
                 // Blocks its thread until the test ends.
                 let _ = released.recv();
             });
         }
-        let mut begun: Vec<_> = (0..3).map(|_| told.recv().expect("it begins")).collect();
+        let mut begun: Vec<_> = (0..3).map(|_| told.recv().expect("the thread begins")).collect();
         begun.sort_by_key(|(number, _)| *number);
         assert!(begun.iter().map(|(number, _)| *number).eq(0..3), "each has a thread of its own");
         assert!(begun[0].1 != begun[1].1 && begun[1].1 != begun[2].1);
@@ -135,7 +135,7 @@ mod tests {
         let mut ids = HashSet::new();
         for _ in 0..100 {
             let done = threads.find().expect("a thread").spawn(async { thread::current().id() });
-            ids.insert(here.block_on(done).expect("it is done"));
+            ids.insert(here.block_on(done).expect("the task is done"));
         }
         // The metrics may show the end of a task with a delay.
         assert!(ids.len() < 50, "{} threads", ids.len());

@@ -9,7 +9,7 @@ use crate::threads;
 
 pub(super) type ExitHook = Arc<dyn Fn() + Send + Sync>;
 
-/// Wraps a hook so that it runs once: the watchdog may fire while it runs.
+/// Wraps a hook so that it runs only once. The watchdog may fire while the hook runs.
 pub(super) fn once(act: ExitHook) -> ExitHook {
     let is_done = AtomicBool::new(false);
     Arc::new(move || {
@@ -19,8 +19,8 @@ pub(super) fn once(act: ExitHook) -> ExitHook {
     })
 }
 
-/// Runs a hook on a thread of its own, and waits until it is done or the time is over. Without a thread
-/// there is no bounded time: then this returns `false` and runs nothing.
+/// Runs a hook on a thread of its own, and waits until it is done or the time is over. If no thread can
+/// start, the time cannot be bounded, so this returns `false` and runs nothing.
 pub(super) fn run_within(time: Duration, act: ExitHook) -> bool {
     let (done, is_done) = mpsc::channel();
     let run = move || {

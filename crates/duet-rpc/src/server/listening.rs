@@ -1,9 +1,9 @@
 //! Server on sockets.
 //!
-//! The runtime of the main thread accepts. There are as many threads as processors, and one of them, the
-//! one with the fewest connections, serves a connection for all its life. Each thread has a runtime of
-//! its own, so no work passes between threads, and a connection costs the same whether there is one or
-//! thousands (S4).
+//! The runtime of the main thread accepts connections. There are as many connection threads as processors.
+//! The thread with the fewest connections serves a new connection until its end. Each thread has a runtime of
+//! its own, so no work passes between threads, and the cost of a connection does not depend on the number of
+//! connections (S4).
 
 use std::sync::Arc;
 use std::thread;
@@ -78,8 +78,8 @@ impl Server {
     }
 }
 
-/// The number of connections that there are descriptors for: a connection that cannot be accepted cannot be
-/// refused with a reason either.
+/// The number of connections for which there are enough descriptors. A connection that cannot be accepted
+/// cannot be refused with a reason either.
 fn possible_connections(processors: usize) -> usize {
     let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
     let descriptors = descriptors();
@@ -96,8 +96,8 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Raises the limit of open files as far as allowed, and returns it. A shell's default is meant for
-/// programs that use `select`, which this one does not.
+/// Raises the limit of open files as far as allowed, and returns it. The default of a shell is meant for
+/// programs that use `select`; this program does not.
 fn descriptors() -> usize {
     let before = rustix::process::getrlimit(Resource::Nofile);
     descriptor_limit::note_raised(before);

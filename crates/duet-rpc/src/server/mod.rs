@@ -1,5 +1,5 @@
-//! Server: serves a router on stdin and stdout (L3–L7, L9) or on sockets, until the input ends, a signal comes or
-//! a handler shuts it down, and always exits in time.
+//! Server: serves a router on stdin and stdout (L3–L7, L9) or on sockets, until the input ends, a signal
+//! arrives or a handler shuts it down. It always exits within a time limit.
 //!
 //! | file | contents |
 //! |---|---|
@@ -52,11 +52,11 @@ const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their threa
 /// Serves a router on stdin and stdout until the process has to end. Return its exit code from `main`.
 ///
 /// It ends when stdin ends, on SIGINT, SIGTERM or SIGHUP, on a method that was registered with
-/// [`Router::shutdown_method`], and when a handler calls
-/// [`Context::shut_down`](crate::Context::shut_down). Running handlers finish and are answered. The
-/// process ends within 2 s, even if stdin stays open, nobody reads stdout, or a handler blocks or spins.
-/// Output of `println!` and the like goes to stderr, so that stdout carries messages alone. The
-/// specification has [the rules](crate::proto::specification#5-life-of-the-daemon).
+/// [`Router::shutdown_method`], and when a handler calls [`Context::shut_down`](crate::Context::shut_down).
+/// Running handlers finish and are answered. The process ends within 2 s, even if stdin stays open, nobody
+/// reads stdout, or a handler blocks or spins. Output of `println!` and similar macros goes to stderr, so
+/// that stdout carries only messages. The specification has [the
+/// rules](crate::proto::specification#5-life-of-the-daemon).
 ///
 /// Call it from a plain `fn main`; see [`Server::run`] about calling it inside a runtime.
 ///
@@ -99,12 +99,12 @@ pub fn serve(profile: Profile, router: Router) -> ExitCode {
 /// - When it returns, it has killed every [`Child`](crate::transport::Child), and the process is ended by force
 ///   within 2 s.
 pub struct Server {
-    /// The settings of all connections, even of the one on stdin and stdout.
+    /// The settings of all connections, including the connection on stdin and stdout.
     hub: HubBuilder,
     listeners: Vec<Listener>,
     on_listening: Option<OnListening>,
     threads: usize,
-    /// The process to end with; `Some(None)` if there is none to watch.
+    /// The process whose end ends the server; `Some(None)` if there is no such process to watch.
     parent: Option<Option<Parent>>,
     before_exit: Option<ExitHook>,
 }
@@ -162,7 +162,7 @@ impl Server {
         self
     }
 
-    /// Serves this router to clients that can be answered but not called; see
+    /// Serves this router to clients that can receive answers but not calls; see
     /// [`HubBuilder::one_way`](crate::HubBuilder::one_way).
     #[must_use]
     pub fn one_way(mut self, router: Router) -> Self {
@@ -170,8 +170,8 @@ impl Server {
         self
     }
 
-    /// Called with the addresses of all listeners before the first connection is accepted: to announce
-    /// them. Signals are received by then.
+    /// Called with the addresses of all listeners before the first connection is accepted, to announce them.
+    /// The server already receives signals at that time.
     #[must_use]
     pub fn on_listening(mut self, tell: impl FnOnce(&[Address]) + Send + 'static) -> Self {
         self.on_listening = Some(Box::new(tell));
@@ -187,26 +187,26 @@ impl Server {
         self
     }
 
-    /// Ends gracefully when the parent process dies, even if another process still holds stdin open. Call it early:
-    /// if the parent dies before the call, the server watches the process that replaced it. To avoid that, the parent
-    /// can pass its own process id, for [`exit_with_process`](Server::exit_with_process).
+    /// Ends gracefully when the parent process dies, even if another process still holds stdin open. Call it
+    /// early: if the parent dies before the call, the server watches the process that replaced it. To avoid
+    /// that, let the parent pass its process id, and use [`exit_with_process`](Server::exit_with_process).
     #[must_use]
     pub fn exit_with_parent(mut self) -> Self {
         self.parent = Some(Parent::find());
         self
     }
 
-    /// Ends gracefully when the process with this id dies, or is dead already: the process that started
-    /// this one, or that had a wrapper start it.
+    /// Ends gracefully when the process with this id dies, or if it is dead already. It is the process that
+    /// started this one, directly or through a wrapper.
     #[must_use]
     pub fn exit_with_process(mut self, id: u32) -> Self {
         self.parent = Some(Parent::with_id(id));
         self
     }
 
-    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message
-    /// is handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there
-    /// is one connection, and signals are received by then.
+    /// Called with the [`Peer`] of each new connection, inside its runtime and before its first message is
+    /// handled: to keep the peer, or to spawn a task that calls the client. On stdin and stdout there is one
+    /// connection. The server already receives signals at that time.
     ///
     /// A panic in it closes the connection: a server on stdin and stdout ends with an error, and a server
     /// with listeners serves all other connections. See [`HubBuilder::on_connect`](crate::HubBuilder::on_connect).
@@ -226,8 +226,9 @@ impl Server {
         self
     }
 
-    /// The connections that are open, to list them or to notify all of them: a handle for threads that run beside
-    /// the server. Handlers ask their [`Context`](crate::Context::peers). On stdin and stdout it is one connection.
+    /// The open connections, to list them or to notify all of them: a handle for threads that run beside the
+    /// server. Handlers get it from their [`Context`](crate::Context::peers). On stdin and stdout it is one
+    /// connection.
     ///
     /// ```no_run
     /// use std::{thread, time::Duration};
@@ -245,21 +246,21 @@ impl Server {
         Peers::from_registry(&self.hub.registry)
     }
 
-    /// Called at the end, to write out logs and the like. It has half a second, and less in a forced
-    /// exit; then it is cut off. It may be called on any thread.
+    /// Called at the end, for example to flush logs. It has half a second, and less in a forced exit; after
+    /// that the process exits without waiting for it. It may be called on any thread.
     #[must_use]
     pub fn before_exit(mut self, exit_hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.before_exit = Some(Arc::new(exit_hook));
         self
     }
 
-    /// Serves until the process has to end. On an error, exit with a code other than 0. The process has
-    /// at most the rest of 1.87 s to exit by itself.
+    /// Serves until the process has to end. On an error, exit with a code other than 0. A watchdog ends the
+    /// process 1.87 s after the cause of the end, so the code after this call has only the rest of that time.
     ///
     /// It blocks the calling thread, and has a runtime of its own. Inside a multi-thread runtime
     /// (`#[tokio::main]`) it runs on a thread of its own. Inside a current-thread runtime it returns an
-    /// error, because all tasks of that runtime would stand still: call it after the runtime's
-    /// `block_on`, from a plain `fn main`.
+    /// error, because it would stop all tasks of that runtime. Call it after the runtime's `block_on`, from a
+    /// plain `fn main`.
     pub fn run(self) -> Result<(), Error> {
         let Ok(outer) = Handle::try_current() else { return self.run_here() };
         if outer.runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -317,12 +318,12 @@ impl Server {
                 panic_guard::catch(|| runtime.block_on(self.run_listening(&watch, workers.clone())))
             }
         };
-        // A handler that blocks a thread is not waited for.
+        // Do not wait for a handler that blocks a thread.
         runtime.shutdown_background();
         if let Some(workers) = workers {
             workers.shut_down();
         }
-        // A blocked handler does not drop its programs in time either.
+        // A blocked handler does not drop its child processes in time either.
         at_exit::kill_all(EXIT_HOOK);
         let ended = ended.inspect_err(|panic| {
             tracing::error!(error = %Logged(panic), "server panicked");
@@ -332,7 +333,7 @@ impl Server {
         if let Some(exit_hook) = exit_hook
             && !run_within(EXIT_HOOK, Arc::clone(&exit_hook))
         {
-            // Without a thread it runs here, and the watchdog bounds its time.
+            // If no thread can start, the hook runs here, and the watchdog bounds its time.
             let _ = panic_guard::catch(|| exit_hook());
         }
         ended
@@ -365,7 +366,7 @@ impl Server {
         let alarm = watch.alarm.clone();
         let _ = peer.shared().on_close.set(Box::new(move |asked_by| {
             if asked_by.is_some() {
-                // The client that asked for it reads the answer.
+                // The client that asked for the shutdown still reads the answer.
                 must_linger.store(true, Ordering::Relaxed);
                 tracing::info!("asked to shut down, shutting down gracefully");
             }

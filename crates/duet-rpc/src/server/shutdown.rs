@@ -2,7 +2,7 @@
 //!
 //! | trigger | the connection | the forced exit counts from | exit code of a forced exit |
 //! |---|---|---|---|
-//! | stdin ends | sees it itself, and drains | the last byte that the client read | 0 |
+//! | stdin ends | detects it itself, and drains | the last byte that the client read | 0 |
 //! | stdout has no reader | is closed, unless stdin ends too | the trigger | 1 |
 //! | a signal, or the parent ends | is closed | the trigger | 0 |
 //! | SIGHUP, if a listener has TLS | is not touched: the certificates are read again | – | – |
@@ -32,7 +32,7 @@ pub(super) type OnHangUp = Arc<dyn Fn() + Send + Sync>;
 /// Removes files and restores flags. It must not block, and may run more than once.
 type CleanUp = Box<dyn Fn() + Send + Sync>;
 
-/// The watchdog, and its ties to the connection.
+/// The watchdog, and its link to the connection.
 pub(super) struct ShutdownWatch {
     pub(super) alarm: Alarm,
     pub(super) triggers: Arc<Triggers>,
@@ -41,7 +41,7 @@ pub(super) struct ShutdownWatch {
     _watchdog: Watchdog,
 }
 
-/// The triggers that have come. One may come before there is a connection to close.
+/// The triggers so far. A trigger may come before there is a connection to close.
 #[derive(Default)]
 pub(super) struct Triggers {
     /// Begins to close the connection or the hub.
@@ -58,7 +58,7 @@ pub(super) struct Triggers {
 }
 
 impl Triggers {
-    /// Logs the triggers that have come, each once.
+    /// Logs each trigger once.
     pub(super) fn log(&self) {
         if self.input_has_ended.load(Ordering::Relaxed) {
             log_once(ShutdownTrigger::InputEnded, &self.end_is_logged);
@@ -93,7 +93,7 @@ fn log_if_stuck(triggers: &Arc<Triggers>) {
         thread::sleep(LOG_IF_STUCK);
         let _ = panic_guard::catch(|| triggers.log());
     };
-    // Without a thread there is no such record.
+    // If no thread can start, this record is not written.
     let _ = threads::spawn("duet-rpc shutdown log", log);
 }
 
@@ -104,7 +104,7 @@ fn end_programs_in_time() {
         thread::sleep(PROGRAMS_END);
         at_exit::kill_all(FORCED_EXIT - PROGRAMS_END);
     };
-    // Without a thread, the forced exit kills only the processes that it finds in a moment.
+    // If no thread can start, the forced exit kills only the processes that it finds in its short time.
     let _ = threads::spawn("duet-rpc programs", end);
 }
 
@@ -118,7 +118,7 @@ impl ShutdownWatch {
         let (heard, to_clean_up) = (Arc::clone(&triggers), Arc::clone(&clean_up));
         let on_trigger = move |trigger, alarm: &Alarm| {
             let is_new = match trigger {
-                // Earlier messages are still handled. The connection sees the end itself.
+                // The connection detects the end itself, after it has handled earlier messages.
                 ShutdownTrigger::InputEnded => {
                     alarm.arm(FORCED_EXIT, CountsFrom::LastByte, 0);
                     !heard.input_has_ended.swap(true, Ordering::Relaxed)
@@ -172,7 +172,7 @@ impl ShutdownWatch {
         let _ = self.clean_up.set(Box::new(clean_up));
     }
 
-    /// Sets the action for a trigger. It runs now if a trigger has come already.
+    /// Sets the action for a trigger. If there was a trigger already, the action runs now.
     pub(super) fn close_with(&self, close: impl Fn() + Send + Sync + 'static) {
         let _ = self.triggers.close.set(Box::new(close));
         if self.triggers.first.get().is_some()
@@ -187,7 +187,7 @@ impl ShutdownWatch {
         self.close_with(move || to_close.begin_close(None));
         let (triggers, mut state) = (Arc::clone(&self.triggers), peer.watch());
         tokio::spawn(async move {
-            // Every close shows in the state, whatever its cause.
+            // The state shows every close, whatever its cause.
             let _ = state.wait_for(|state| !state.is_open()).await;
             triggers.log();
         });

@@ -19,7 +19,7 @@ pub(super) struct WatchedStdio {
     stdio: Stdio,
     alarm: Alarm,
     triggers: Arc<Triggers>,
-    /// `true` if the client gets a moment to read the last answer.
+    /// `true` if the client gets time to read the last answer before stdout closes.
     must_linger: Arc<AtomicBool>,
     linger: Option<Pin<Box<Sleep>>>,
     has_ended: bool,
@@ -83,7 +83,7 @@ impl Transport for WatchedStdio {
                 return Poll::Pending;
             }
         }
-        // The reader takes the end of stdout for the end of this process.
+        // The reader of stdout treats its end as the end of this process.
         self.alarm.forget_output();
         self.stdio.poll_close(cx)
     }

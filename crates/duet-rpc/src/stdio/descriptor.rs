@@ -10,16 +10,16 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType};
 
-/// The capacity that a pipe should have for large messages, so that one passes in few turns. For small
-/// ones the system's own choice is better: they stay in the processor's cache.
+/// Pipe capacity for large messages, so that one passes in few turns. For small messages the system's default
+/// is better, because they stay in the processor's cache.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const PIPE_BYTES: usize = 1024 * 1024;
 
 /// A message is large if this many of its bytes wait on one side of a pipe.
 const LARGE: usize = 32 * 1024;
 
-/// The bytes of one write to a terminal, which returns only when all of them have been taken: with more,
-/// a slow reader's progress would not show (L5).
+/// Maximum number of bytes of one write to a terminal. Such a write returns only when the reader has taken
+/// all bytes, so larger writes would hide the progress of a slow reader (L5).
 const TERMINAL_BYTES: usize = 1024;
 
 /// Sending to a closed socket is an error of that call, and not a signal that ends the process.
@@ -37,9 +37,9 @@ pub(super) struct Descriptor {
     has_packets: bool,
     /// `true` if the descriptor must be made blocking again for the processes that share it.
     was_blocking: bool,
-    /// The bytes that are worth giving to one write.
+    /// Maximum number of bytes of one write.
     most_at_once: usize,
-    /// `true` if its capacity was raised, as far as that is allowed.
+    /// `true` if the pipe's capacity was raised as far as allowed.
     is_wide: AtomicBool,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct Descriptor {
 enum DescriptorKind {
     Pipe,
     Socket,
-    /// A file, a terminal, a directory: everything that cannot be waited for, or not without changing it
-    /// for others.
+    /// A file, a terminal, a directory: everything that the runtime cannot wait for, or only by changing it
+    /// for other processes.
     Other,
 }
 
@@ -116,8 +116,8 @@ impl Descriptor {
         })
     }
 
-    /// Notes that this many bytes of one message wait on one side of it. If they are many, it raises the
-    /// capacity; returns `true` if it did so now.
+    /// Notes that this many bytes of one message wait on one side of the pipe. For a large message it raises
+    /// the capacity. Returns `true` if it did so now.
     pub(super) fn note_waiting(&self, bytes: usize) -> bool {
         let is_large = bytes >= LARGE && self.kind == DescriptorKind::Pipe;
         let widens = is_large && !self.is_wide.swap(true, Ordering::Relaxed);
@@ -132,8 +132,8 @@ impl Descriptor {
         self.kind != DescriptorKind::Other
     }
 
-    /// Returns `true` if it is or was a terminal. A terminal whose other side is gone no longer says that
-    /// it is one.
+    /// Returns `true` if this is or was a terminal. After its other side is gone, the system does not report
+    /// it as a terminal any more.
     pub(super) fn is_terminal(&self) -> bool {
         rustix::fs::fstat(&self.fd)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
@@ -145,7 +145,7 @@ impl Descriptor {
         !self.has_packets
     }
 
-    /// Appends the bytes that are there to be read, up to the capacity of `space`.
+    /// Appends the available bytes, up to the capacity of `space`.
     pub(super) fn read(&self, space: &mut Vec<u8>) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
             DescriptorKind::Socket => {
@@ -159,7 +159,7 @@ impl Descriptor {
         })
     }
 
-    /// Writes as many bytes as there is room for.
+    /// Writes as many bytes as fit.
     pub(super) fn write(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         rustix::io::retry_on_intr(|| match self.kind {
             DescriptorKind::Socket => rustix::net::send(&self.fd, bytes, SEND),
@@ -167,16 +167,16 @@ impl Descriptor {
         })
     }
 
-    /// The part of these bytes that is worth giving to one write.
+    /// The part of these bytes for one write.
     pub(super) fn piece<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         bytes.get(..self.most_at_once).unwrap_or(bytes)
     }
 
-    /// The bytes that were written and not read yet, if the system can tell.
+    /// The number of bytes that were written and not yet read, if the system reports it.
     pub(super) fn unread(&self) -> Option<u64> {
         match self.kind {
             DescriptorKind::Pipe => rustix::io::ioctl_fionread(&self.fd).ok(),
-            // For a socket this would be the bytes that we have not read ourselves.
+            // For a socket, the system call would return the number of bytes that we have not read.
             DescriptorKind::Socket | DescriptorKind::Other => None,
         }
     }
@@ -189,13 +189,13 @@ impl Descriptor {
         }
         match self.kind {
             DescriptorKind::Pipe => {
-                // Without the flag, opening it would wait for a writer.
+                // Without the flag, opening the pipe would wait for a writer.
                 let flags = rustix::fs::fcntl_getfl(&self.fd).ok()?;
                 let fd = reopen(&self.fd, flags)?;
                 rustix::fs::fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)).ok()?;
                 Some(fd)
             }
-            // A socket that another process has made non-blocking shows when it is read.
+            // If another process has made a socket non-blocking, the first read shows it.
             DescriptorKind::Socket => self.fd.try_clone().ok(),
             DescriptorKind::Other => None,
         }
@@ -231,8 +231,8 @@ impl Descriptor {
     /// Restores the flags.
     pub(super) fn put_back(&self) {
         if self.was_blocking {
-            // The other flags may have been changed by other processes since: they are theirs. If this
-            // fails, the descriptor is of no use to them either.
+            // Other processes may have changed the other flags since, so this restores only one flag. If it
+            // fails, the descriptor is useless to them too.
             let flags = rustix::fs::fcntl_getfl(&self.fd);
             let _ = flags.and_then(|flags| {
                 rustix::fs::fcntl_setfl(&self.fd, flags.difference(OFlags::NONBLOCK))
@@ -259,14 +259,14 @@ impl AsFd for Descriptor {
     }
 }
 
-/// Opens the same pipe a second time, to be non-blocking here and unchanged for everybody else. That
+/// Opens the same pipe a second time, so that it is non-blocking here and unchanged for other processes. That
 /// fails without `/proc`, for a pipe of another user, and for writing to a named pipe that nobody reads.
 ///
 /// The access mode stays the same. A process that has opened a named pipe for reading *and* writing wants
 /// it to outlive its writers.
 fn reopen(fd: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
     if cfg!(not(any(target_os = "linux", target_os = "android"))) {
-        // Elsewhere such a path is only another name for the same open descriptor.
+        // On other systems such a path is only another name for the same open descriptor.
         return None;
     }
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -277,7 +277,7 @@ fn reopen(fd: &OwnedFd, flags: OFlags) -> Option<OwnedFd> {
 /// Raises the capacity of the pipe, if that is allowed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn enlarge(fd: &OwnedFd) {
-    // A larger pipe must not be made smaller.
+    // Do not shrink a larger pipe.
     if rustix::pipe::fcntl_getpipe_size(fd).is_ok_and(|bytes| bytes < PIPE_BYTES) {
         let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE_BYTES);
     }
@@ -286,7 +286,7 @@ fn enlarge(fd: &OwnedFd) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn enlarge(_: &OwnedFd) {}
 
-/// Returns `true` if this is a pipe in what Linux calls packet mode.
+/// Returns `true` if this is a pipe in Linux's packet mode.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_packets(flags: OFlags) -> bool {
     flags.contains(OFlags::DIRECT)

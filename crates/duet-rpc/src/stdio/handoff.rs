@@ -1,9 +1,9 @@
 //! Hand-off of stdin between the runtime and a thread that waits in `read` itself.
 //!
-//! A runtime asks the system which descriptors are ready, and then reads. That is one system call more
-//! than a round trip needs, plus the way through the runtime; together they cost about as much as all the
-//! rest. So while handlers are ready immediately, a thread waits in `read` and polls the driver from
-//! there: it reads, handles and writes without waking another thread.
+//! A runtime asks the system which descriptors are ready, and then reads. That is one system call more than a
+//! round trip needs, plus the overhead of the runtime. Together they cost about as much as everything else.
+//! So while handlers are ready immediately, a thread waits in `read` and polls the driver from there: it
+//! reads, handles and writes messages without waking another thread.
 //!
 //! ```text
 //!                     idle after messages, often enough in a row
@@ -18,9 +18,9 @@
 //! which costs a lock and a copy into the decoder's buffer. The thread does not read into that buffer,
 //! because the driver may need it while the thread waits.
 //!
-//! A handler that has to wait needs the runtime at every step. So the input then goes back to the
-//! runtime, and must be idle for longer the next time. In debug builds the owner changes at almost every
-//! chance, so that all tests of the daemon test this too.
+//! A handler that has to wait needs the runtime at every step. So the input then goes back to the runtime,
+//! and must be idle for longer the next time. In debug builds the input changes hands as often as possible,
+//! so that all tests of the daemon test the hand-off too.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,8 +43,8 @@ use crate::sync::lock;
 use crate::threads;
 use crate::transport::{Inbox, Received};
 
-/// The number of polls in a row, each with messages, that must leave the driver idle before the thread
-/// reads. It doubles each time that the thread had to give the input back, up to the second number.
+/// The number of polls in a row, each with messages, that must leave the driver idle before the thread reads.
+/// It doubles each time that the thread has to give the input back, up to the second number.
 const IDLE_POLLS: u32 = if cfg!(debug_assertions) { 1 } else { 32 };
 const MOST_IDLE_POLLS: u32 = if cfg!(debug_assertions) { 2 } else { 4096 };
 
@@ -69,7 +69,7 @@ pub(crate) struct Handoff {
     thread_reads: AtomicBool,
     has_bytes: AtomicBool,
     handed: Mutex<Handed>,
-    /// Set by the runtime's thread if it found the cell locked: the thread that unlocks the cell wakes
+    /// Set by the runtime's thread if it finds the cell locked. The thread that unlocks the cell then wakes
     /// it.
     is_wanted: AtomicBool,
 }
@@ -81,7 +81,7 @@ struct Handed {
     taken: usize,
     /// The end of the input, or the error that ended it.
     end: Option<io::Result<()>>,
-    /// `true` if there may be more in the pipe, because the read filled its buffer.
+    /// `true` if the pipe may hold more bytes, because the read filled its buffer.
     may_have_more: bool,
 }
 
@@ -107,7 +107,7 @@ impl Handoff {
         taken
     }
 
-    /// Hands in the bytes of a read. The driver has taken all bytes of the previous read.
+    /// Stores the bytes of a read. The driver has taken all bytes of the previous read.
     fn hand_in(&self, bytes: &mut Vec<u8>, read: rustix::io::Result<usize>) {
         let mut handed = lock(&self.handed);
         debug_assert!(handed.taken == handed.bytes.len() && handed.end.is_none());
@@ -143,7 +143,7 @@ impl Handed {
         if !self.may_have_more {
             return Ok(None);
         }
-        // A long message: the rest of it goes directly to the decoder.
+        // For a long message, the rest goes directly to the decoder.
         let space = inbox.space()?;
         let room = space.capacity() - space.len();
         let read = descriptor.read(space);
@@ -159,23 +159,23 @@ impl Handed {
 
 // ---- the threads
 
-/// A driver that the runtime's thread and the reading thread poll, whichever has a reason to. As a future
-/// it is the runtime's side.
+/// A driver that both the runtime's thread and the reading thread can poll. As a future it is the runtime's
+/// side.
 pub(crate) struct HandedOver {
     cell: Arc<Mutex<Cell>>,
     handoff: Arc<Handoff>,
-    /// A descriptor to wait in, until the thread takes it.
+    /// A descriptor for the thread to wait on, until the thread takes it.
     input: Option<OwnedFd>,
 }
 
 struct Cell {
-    /// `None` when everything is over.
+    /// `None` after the end of the driver.
     driver: Option<Driver>,
     /// The outcome of the driver, if the reading thread has seen its end.
     ended: Option<Result<Disconnect, Error>>,
     owner: Owner,
-    /// The reading thread, if there is one: it reads after it has received the waker of the runtime's
-    /// thread, and ends when this is dropped.
+    /// The channel to the reading thread, if there is one. The thread reads when it receives the waker of the
+    /// runtime's thread, and ends when this is dropped.
     thread: Option<Sender<Waker>>,
     idle_polls: u32,
     needed_polls: u32,
@@ -183,7 +183,7 @@ struct Cell {
 }
 
 impl HandedOver {
-    /// A driver whose input the thread may wait for in this descriptor.
+    /// A driver whose input the thread may read from this descriptor.
     pub(crate) fn new(driver: Driver, handoff: Arc<Handoff>, input: OwnedFd) -> Self {
         let cell = Cell {
             driver: Some(driver),
@@ -197,13 +197,12 @@ impl HandedOver {
         HandedOver { cell: Arc::new(Mutex::new(cell)), handoff, input: Some(input) }
     }
 
-    /// The reading thread, which starts on demand; `None` if it cannot read.
+    /// Returns the reading thread, and starts it on demand; `None` if a thread cannot read this input.
     fn find_thread(&mut self) -> Option<Sender<Waker>> {
         if let Some(input) = self.input.take() {
             let (cell, handoff) = (Arc::clone(&self.cell), Arc::clone(&self.handoff));
             let (runtime, (sender, turns)) = (Handle::current(), channel());
-            // Handlers run inside the runtime, as on its own thread, with everything that is forbidden
-            // there.
+            // Handlers run inside the runtime, as on its own thread, with the same restrictions.
             let read = async move { read_and_serve(&cell, &handoff, &input, &turns) };
             let read = move || runtime.block_on(unconstrained(read));
             threads::builder("duet-rpc reader", STACK).ok()?.spawn(read).ok()?;
@@ -218,14 +217,14 @@ impl Future for HandedOver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        // This does not wait for the other thread: other tasks run meanwhile.
+        // Do not wait for the other thread, so that other tasks run meanwhile.
         let Some(mut cell) = try_enter(&this.cell, &this.handoff) else { return Poll::Pending };
         let polled = cell.poll(cx);
         if polled.is_ready() || !cell.is_time_to_hand_over(&this.handoff) {
             return polled;
         }
         drop(cell);
-        // The other thread is not inside: it reads only after a hand-over.
+        // The other thread is not inside the cell: it reads only after a hand-off.
         let Some(thread) = this.find_thread() else { return Poll::Pending };
         let mut cell = lock(&this.cell);
         cell.set_owner(Owner::Thread, &this.handoff);
@@ -271,13 +270,13 @@ impl Cell {
         self.idle_polls >= self.needed_polls
     }
 
-    /// Returns `true` if the driver does not need the runtime and has taken all bytes that were handed
-    /// in: the next read would replace them.
+    /// Returns `true` if the driver does not need the runtime and has taken all bytes of the last read, which
+    /// the next read would replace.
     fn is_idle(&self, handoff: &Handoff) -> bool {
         handoff.is_empty() && self.driver.as_ref().is_some_and(Driver::is_idle)
     }
 
-    /// Changes the owner of the input. The driver must be polled after that.
+    /// Changes the reader of the input. The driver must be polled after that.
     fn set_owner(&mut self, owner: Owner, handoff: &Handoff) {
         self.owner = owner;
         self.idle_polls = 0;
@@ -290,8 +289,8 @@ impl Cell {
     }
 }
 
-/// Enters the cell, for the runtime's thread. If the reading thread is inside, it wakes this one when it
-/// leaves.
+/// Enters the cell, for the runtime's thread. If the reading thread is inside, it wakes the runtime's thread
+/// when it leaves.
 fn try_enter<'a>(cell: &'a Mutex<Cell>, handoff: &Handoff) -> Option<MutexGuard<'a, Cell>> {
     for is_last in [false, true] {
         match cell.try_lock() {
@@ -315,7 +314,7 @@ fn leave(cell: MutexGuard<'_, Cell>, handoff: &Handoff) -> bool {
     handoff.is_wanted.swap(false, Ordering::SeqCst)
 }
 
-/// The reading thread: one turn for each hand-over.
+/// The reading thread: one turn for each hand-off.
 fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns: &Receiver<Waker>) {
     let mut bytes = Vec::new();
     while let Ok(waker) = turns.recv() {

@@ -1,8 +1,8 @@
 //! Stdio: the standard input and output of this process.
 //!
-//! The runtime itself drives pipes and sockets, which is what most clients give their servers
-//! ([`polled`]). Files and terminals, which no runtime can wait for, have a plain thread for each
-//! direction ([`threaded`]). Neither keeps the process alive (T4).
+//! The runtime itself drives pipes and sockets, which most clients use ([`polled`]). Files and terminals,
+//! which no runtime can wait for, have a plain thread for each direction ([`threaded`]). Neither keeps the
+//! process alive (T4).
 
 mod descriptor;
 pub(crate) mod handoff;
@@ -105,8 +105,8 @@ impl Stdio {
         Ok(Stdio { input: Some(input), output: Some(output), restore })
     }
 
-    /// Reports the end of the input to a thread outside the runtime: by this callback, on a thread, or,
-    /// if this returns a descriptor, to the thread that polls that descriptor.
+    /// Reports the end of the input to a thread outside the runtime. If this returns a descriptor, the caller
+    /// polls it. Otherwise the reading thread calls `tell`.
     pub(crate) fn watch_end(
         &self,
         tell: impl Fn() + Send + Sync + 'static,
@@ -154,9 +154,9 @@ fn take_descriptors() -> io::Result<Stdio> {
     Ok(stdio)
 }
 
-/// Redirects stdin and stdout for a server on sockets. Returns the real stdout, which nothing writes to.
-/// Keep it open: the parent process takes its end for the end of this process, and Emacs loops if one of
-/// the two is closed without the other.
+/// Redirects stdin and stdout for a server on sockets. Returns the real stdout, which nothing writes to. Keep
+/// it open: the parent process treats its end as the end of this process, and Emacs loops if one of the two
+/// is closed without the other.
 pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
     let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
     redirect_stdio()?;

@@ -1,8 +1,8 @@
-//! Polled stdio: pipes and sockets, driven by the runtime with no thread between.
+//! Polled stdio: pipes and sockets, driven by the runtime without a thread in between.
 //!
-//! The runtime reports each change once. So the order counts: first ask for readiness, which also
-//! registers the waker, and only then make the call. Clearing readiness after the call clears only the
-//! report from before it; a report that came in between stays. A closed other end is never cleared.
+//! The runtime reports each change once, so the order matters. First ask for readiness, which also registers
+//! the waker, and only then make the call. Clearing readiness after the call clears only the report from
+//! before the call; a later report stays. The report of a closed remote end is never cleared.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,8 +28,8 @@ pub(super) struct StdinReader {
     /// `None` while the thread reads.
     fd: Option<AsyncFd<Arc<Descriptor>>>,
     handoff: Arc<Handoff>,
-    /// `true` if there may be bytes that the runtime will not report (again), so a read is tried without
-    /// a report: in the beginning, which saves a turn, and after `poll_remote_closed` has cleared the
+    /// `true` if there may be bytes that the runtime will not report (again), so the next poll reads without
+    /// a report. That is so at the start, which saves a turn, and after `poll_remote_closed` has cleared the
     /// report.
     untold: bool,
 }
@@ -40,7 +40,7 @@ impl StdinReader {
         Ok(StdinReader { descriptor, fd: Some(fd), handoff: Arc::default(), untold: true })
     }
 
-    /// The hand-off, and a descriptor in which a thread can wait for this input; `None` if it cannot.
+    /// The hand-off, and a descriptor on which a thread can wait for this input; `None` if no thread can.
     pub(super) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
         Some((Arc::clone(&self.handoff), self.descriptor.to_wait_in()?))
     }
@@ -87,8 +87,8 @@ impl StdinReader {
                 Err(Errno::AGAIN) => {
                     self.untold = false;
                     match &mut ready {
-                        // A named pipe that was closed, and that another process has opened since. Our
-                        // client is gone, and the flag that is never cleared would make this spin.
+                        // Our client has closed a named pipe, and another process has opened it since. The
+                        // flag that is never cleared would make this spin.
                         Some(ready) if ready.ready().is_read_closed() => {
                             return Poll::Ready(Ok(Received::Eof));
                         }
@@ -107,7 +107,7 @@ impl StdinReader {
     }
 
     pub(super) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // It fails only while the runtime ends, and then there will be no report.
+        // It fails only while the runtime shuts down, and then no report will come.
         if self.follow_owner().is_err() {
             return Poll::Ready(());
         }
@@ -129,19 +129,19 @@ impl StdinReader {
     }
 }
 
-/// The interval of checks for progress of a slow reader. The system reports room in a socket only when
-/// most of it is free, and in a pipe when a page is. A slow reader may take longer for that than the
-/// time-out for a remote that reads nothing (L5).
+/// The interval of checks for progress of a slow reader. The system reports room in a socket only when most
+/// of its buffer is free, and in a pipe when a page is free. For a slow reader that may take longer than the
+/// timeout for a remote that reads nothing (L5).
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The bytes of one write to a slow reader. A socket frees the room of one write only when all of it has
-/// been read, so the progress of a larger write would not show.
+/// Maximum number of bytes of one write to a slow reader. A socket frees the room of one write only when all
+/// of it has been read, so the progress of a larger write would not show.
 const SLOW_BYTES: usize = 4 * 1024;
 
 // Same name: `threaded.rs` has the same interface, on a thread.
 pub(super) struct StdoutWriter {
     fd: AsyncFd<Arc<Descriptor>>,
-    /// `true` if there may be room that the runtime has not reported yet, as in the beginning.
+    /// `true` if there may be room that the runtime has not reported yet, as at the start.
     untold: bool,
     looks: Looks,
 }
@@ -180,7 +180,7 @@ impl StdoutWriter {
                 Err(Errno::AGAIN) => {
                     self.untold = false;
                     match &mut ready {
-                        // As for reading: a named pipe that its reader closed, and that is full.
+                        // As for reading: the reader has closed a named pipe, which is full.
                         Some(ready) if ready.ready().is_write_closed() => {
                             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
                         }
@@ -196,12 +196,12 @@ impl StdoutWriter {
     }
 }
 
-/// Checks now and then whether the reader has taken something.
+/// Checks periodically whether the reader has taken bytes.
 #[derive(Default)]
 struct Looks {
     /// The time of the next check; made on demand.
     next: Option<Pin<Box<Sleep>>>,
-    /// The bytes that the reader had not taken at the last check.
+    /// The number of bytes that the reader had not taken at the last check.
     unread: Option<u64>,
     /// `true` if anything was written since the last check.
     has_moved: bool,
@@ -217,7 +217,7 @@ impl Looks {
 
     fn note_written(&mut self) {
         self.has_moved = true;
-        // It has grown, so a comparison would mean nothing.
+        // New bytes were written, so a comparison would mean nothing.
         self.unread = None;
     }
 

@@ -18,7 +18,7 @@ use crate::sync::lock;
 use crate::threads;
 use crate::transport::{Inbox, Outbox, Received};
 
-/// The bytes of one chunk. The reading thread is at most two chunks ahead.
+/// Maximum number of bytes of a chunk. The reading thread is at most two chunks ahead.
 const CHUNK: usize = 64 * 1024;
 
 // Same name: the interface of `polled::StdinReader`, on a thread.
@@ -27,7 +27,7 @@ pub(super) struct StdinReader {
     /// The last chunk, and the number of its bytes that were taken.
     chunk: Vec<u8>,
     taken: usize,
-    /// Set when there will be no more.
+    /// Set when the input has ended.
     end: Option<Result<(), Errno>>,
     on_end: Arc<Mutex<OnEnd>>,
 }
@@ -91,7 +91,7 @@ impl StdinReader {
         Poll::Ready(Ok(Received::Data))
     }
 
-    /// Ready when there are bytes to take, or there will be no more.
+    /// Ready when there are bytes to take, or the input has ended.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.end.is_none() && self.taken == self.chunk.len() {
             match ready!(self.chunks.poll_recv(cx)) {
@@ -149,8 +149,8 @@ impl StdoutWriter {
         Ok(StdoutWriter { descriptor, chunks, written, is_writing: false, failed: None })
     }
 
-    /// Gives the thread a copy of as much as one write takes. The bytes leave the outbox only when they
-    /// have been written, because that is how progress is measured (L5).
+    /// Gives the thread a copy of the bytes for one write. The bytes leave the outbox only after they have
+    /// been written, because the outbox measures progress (L5).
     pub(super) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
@@ -172,7 +172,7 @@ impl StdoutWriter {
             } else {
                 let bytes = outbox.bytes();
                 let chunk = self.descriptor.piece(bytes.get(..CHUNK).unwrap_or(bytes)).to_vec();
-                // A thread that has ended shows when its result is received.
+                // If the thread has ended, its last result shows that.
                 let _ = self.chunks.send(chunk);
                 self.is_writing = true;
             }
@@ -180,8 +180,8 @@ impl StdoutWriter {
     }
 }
 
-/// Writes the given bytes, until the sender is gone or a write fails. It makes one call at a time, which
-/// may write only a part: each part is progress.
+/// Writes the given bytes, until the sender is gone or a write fails. Each call may write only a part, and
+/// each part counts as progress.
 fn write_on(
     descriptor: &Descriptor,
     given: &blocking::Receiver<Vec<u8>>,

@@ -5,13 +5,13 @@
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-/// The bytes of one read.
+/// Maximum number of bytes of one read.
 const READ: usize = 64 * 1024;
 
 /// The capacity of the largest buffer that is kept.
 const MOST: usize = 2 * 1024 * 1024;
 
-/// A connection keeps smaller buffers for itself.
+/// A connection keeps smaller buffers itself.
 const LARGE: usize = 16 * 1024;
 
 thread_local! {
@@ -20,7 +20,7 @@ thread_local! {
     static OUTGOING: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The empty buffer to read into. Give it back soon; until then, a second call makes a new one.
+/// Takes the empty read buffer. Give it back soon: until then, a second call makes a new buffer.
 pub(crate) fn take() -> Vec<u8> {
     let mut buffer = READING.take();
     buffer.clear();
@@ -28,7 +28,7 @@ pub(crate) fn take() -> Vec<u8> {
     buffer
 }
 
-/// Gives the buffer back, or one that has grown. A buffer for a very large message is freed.
+/// Gives back a read buffer, which may have grown. A buffer for a very large message is freed.
 pub(crate) fn put_back(buffer: Vec<u8>) {
     if buffer.capacity() <= MOST {
         READING.set(buffer);
@@ -52,7 +52,7 @@ impl Spare {
         }
     }
 
-    /// Fills an unallocated buffer with a recycled one, if there is one.
+    /// Replaces an unallocated buffer with a recycled one, if there is one.
     #[inline]
     pub(crate) fn fill(self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 {
@@ -60,7 +60,7 @@ impl Spare {
         }
     }
 
-    /// Takes an empty large buffer away, for the next connection that needs one.
+    /// Recycles an empty large buffer, for the next connection that needs one.
     #[inline]
     pub(crate) fn recycle(self, buffer: &mut Vec<u8>) {
         if buffer.is_empty() && buffer.capacity() > LARGE {

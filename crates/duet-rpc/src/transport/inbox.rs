@@ -17,9 +17,9 @@ use super::buffer_pool::{self, Spare};
 pub struct Inbox {
     /// Holds the bytes, and finds frames in them; `None` if the transport carries whole messages.
     decoder: Option<Box<Decoder>>,
-    /// Whole messages, one after the other, and then the unfinished one.
+    /// Whole messages in order, followed by the unfinished one.
     messages: Vec<u8>,
-    /// The number of their bytes that are handled.
+    /// The number of bytes of `messages` that are handled.
     handled: usize,
     /// The start of the unfinished message.
     unfinished: usize,
@@ -49,8 +49,8 @@ impl Inbox {
         }
     }
 
-    /// Room for bytes: append to it up to its capacity, and do nothing else to it. It fails for a
-    /// transport that carries messages.
+    /// The buffer for received bytes. Append up to its capacity, and change nothing else in it. It fails for
+    /// a transport that carries messages.
     pub fn space(&mut self) -> io::Result<&mut Vec<u8>> {
         match &mut self.decoder {
             Some(decoder) => Ok(decoder.space()),
@@ -58,7 +58,7 @@ impl Inbox {
         }
     }
 
-    /// Takes the buffer that connections share, for the next bytes.
+    /// Takes the shared read buffer, for the next bytes.
     pub(crate) fn borrow_buffer(&mut self) {
         if let Some(decoder) = &mut self.decoder
             && let Some(unused) = decoder.lend(buffer_pool::take())
@@ -67,7 +67,7 @@ impl Inbox {
         }
     }
 
-    /// The bytes that have come and are not handled.
+    /// The received bytes that are not handled yet.
     pub(crate) fn at_hand(&self) -> &[u8] {
         self.decoder.as_ref().map_or(&[], |decoder| decoder.at_hand())
     }
@@ -91,8 +91,8 @@ impl Inbox {
         }
     }
 
-    /// Takes a whole message: one JSON text. A message over the limit is kept only as a fault; it is
-    /// better to refuse it before it is whole.
+    /// Takes a whole message: one JSON text. A message over the limit is kept only as a fault; a transport
+    /// should refuse it before it is whole.
     pub fn push(&mut self, message: &[u8]) -> io::Result<()> {
         self.check_messages()?;
         if message.len() > self.limits.message_bytes {
@@ -113,9 +113,9 @@ impl Inbox {
         self.end_message()
     }
 
-    /// The buffer for a message that comes in pieces: append to it, do nothing else to it, and call
-    /// [`end_message`](Inbox::end_message) when the message is whole. It may hold earlier messages too.
-    /// The transport has to keep the message below the limit.
+    /// The buffer for a message that arrives in pieces. Append to it, change nothing else in it, and call
+    /// [`end_message`](Inbox::end_message) when the message is whole. It may also hold earlier messages. The
+    /// transport must keep the message within the limit.
     pub fn message(&mut self) -> io::Result<&mut Vec<u8>> {
         self.check_messages()?;
         if self.handled == self.unfinished {
@@ -202,7 +202,7 @@ impl Inbox {
         self.at_hand().len() + self.messages.len() - self.handled
     }
 
-    /// Notes that no more will be received.
+    /// Notes the end of the input.
     pub(crate) fn finish(&mut self) {
         if let Some(decoder) = &mut self.decoder {
             decoder.finish();
@@ -243,7 +243,7 @@ impl Inbox {
 }
 
 impl fmt::Debug for Inbox {
-    /// Shows the state, and nothing of the contents.
+    /// Shows the state, but no contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Inbox");
         match &self.decoder {

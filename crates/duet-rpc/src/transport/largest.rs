@@ -9,13 +9,13 @@ use duet_rpc_proto::message::Id;
 /// The number of messages that are remembered.
 const MOST: usize = 8;
 
-/// The largest messages so far. Of the messages before the first call, only the size of the largest counts.
+/// The largest messages so far. Before the first call, only the size of the largest message is kept.
 #[derive(Default)]
 pub(super) struct Largest {
     /// A message up to this size is not remembered.
     floor: usize,
     has_calls: bool,
-    /// The size of each with its frame, and its id if it is a call; the newest is the last.
+    /// The size of each message with its frame, and its id if it is a call. The newest is the last.
     messages: Vec<(usize, Option<Id>)>,
     /// The number of messages that were remembered since the beginning.
     remembered: u64,
@@ -47,14 +47,14 @@ impl Largest {
         }
     }
 
-    /// Begins to tell messages apart, because one is a call. Give the result to [`name`](Largest::name)
-    /// when the call was sent.
+    /// Begins to remember single messages, because the next one is a call. Give the result to
+    /// [`name`](Largest::name) when the call was sent.
     pub(super) fn before_call(&mut self) -> u64 {
         self.has_calls = true;
         self.remembered
     }
 
-    /// Notes that the message since then was this call.
+    /// Notes that the message since [`before_call`](Largest::before_call) was this call.
     #[inline]
     pub(super) fn name(&mut self, before: u64, id: &Id) {
         if self.remembered > before

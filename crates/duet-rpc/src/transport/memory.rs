@@ -10,7 +10,7 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 use crate::sync::lock;
 
-/// The bytes under way in each direction before the sender has to wait.
+/// Maximum number of unread bytes in each direction. Beyond it, the sender waits.
 const ROOM: usize = 64 * 1024;
 
 /// Two ends of a connection in memory: each receives the messages of the other, without framing. For
@@ -113,8 +113,8 @@ impl Transport for Memory {
 }
 
 impl Memory {
-    /// Closes both directions. The other end receives the messages that were sent, and then the end; its
-    /// own messages are lost.
+    /// Closes both directions. The other end receives all messages that were sent, and then the end. Its own
+    /// unread messages are lost.
     fn hang_up(&mut self) {
         for way in [&self.incoming, &self.outgoing] {
             let mut way = lock(way);

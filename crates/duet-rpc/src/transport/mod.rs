@@ -60,9 +60,9 @@ pub trait Transport: Send + 'static {
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>>;
 
-    /// Sends the contents of the outbox; ready when all of it has left. It is also called with an empty
-    /// outbox: after something was received, which the transport may have to answer itself, and when the
-    /// outbox has a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
+    /// Sends the contents of the outbox. Ready when all bytes are sent. It is also called with an empty
+    /// outbox: after data was received that the transport may have to answer itself, and when the outbox has
+    /// a signal ([`is_closing`](Outbox::is_closing), [`take_settled`](Outbox::take_settled),
     /// [`next_abandoned`](Outbox::next_abandoned)).
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>>;
 
@@ -111,7 +111,7 @@ impl TransportKind {
 /// The outcome of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// Something came. More may have come already.
+    /// Data arrived. More may be available already.
     Data,
     /// There is no more data for now. Also returned if nothing came, but `poll_send` must run.
     Drained,
@@ -191,9 +191,9 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
 /// Registers a descriptor with the runtime.
 ///
-/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced
-/// while it is registered. The callers of this own their descriptors and never change them, so the older
-/// function is as good, and needs no `unsafe` here.
+/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced while
+/// it is registered. The callers own their descriptors and never change them, so the older function is safe
+/// here, and needs no `unsafe`.
 #[cfg(unix)]
 #[allow(deprecated)]
 pub(crate) fn register<T: std::os::fd::AsRawFd>(
@@ -203,8 +203,8 @@ pub(crate) fn register<T: std::os::fd::AsRawFd>(
     tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
 }
 
-/// Wakes this task after all others have run and the runtime has looked for events. Waking it directly
-/// would not do: a runtime runs tasks that are awake for a while before it looks for events.
+/// Wakes this task after all other tasks have run and the runtime has polled for events. Waking it directly
+/// would not work, because a runtime runs many woken tasks before it polls for events.
 pub(crate) fn let_others_run(cx: &mut Context<'_>) {
     let _ = pin!(tokio::task::yield_now()).poll(cx);
 }

@@ -13,29 +13,28 @@ use super::buffer_pool::Spare;
 use super::largest::Largest;
 use crate::random;
 
-/// Sent bytes up to this number are not moved out of the buffer.
+/// Up to this number, sent bytes stay in the buffer.
 const LEFT: usize = 64 * 1024;
 
-/// A larger message keeps its own buffer, and is not copied behind the others.
+/// A larger message keeps its own buffer, and is not copied to the end of the others.
 const LARGE: usize = 64 * 1024;
 
 /// The messages that a transport has to send: as bytes, or as whole messages.
 #[derive(Default)]
 pub struct Outbox {
-    /// The buffer that leaves first.
+    /// The buffer that is sent first.
     bytes: Vec<u8>,
-    /// The number of `bytes` that have left.
+    /// The number of bytes in `bytes` that were sent.
     start: usize,
-    /// The buffers that leave after `bytes`: large messages, each followed by a buffer for the messages
-    /// behind it.
+    /// The buffers that are sent after `bytes`: large messages, each followed by a buffer for later messages.
     behind: VecDeque<Vec<u8>>,
-    /// The bytes that wait.
+    /// The number of waiting bytes.
     len: usize,
     framing: Writer,
-    /// The lengths of the messages that wait, if they are not framed.
+    /// The lengths of the waiting messages, if they are not framed.
     lengths: VecDeque<usize>,
     signs: u64,
-    /// The bytes that have left since the beginning.
+    /// The number of bytes that were sent since the start.
     sent: u64,
     largest: Largest,
     is_closing: bool,
@@ -71,13 +70,13 @@ impl Outbox {
         Outbox { framing, ..Outbox::default() }
     }
 
-    /// The bytes that wait, for a transport of bytes. Report sent bytes with
+    /// The waiting bytes, for a transport that carries bytes. Report sent bytes with
     /// [`consume`](Outbox::consume).
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Notes that these many bytes have left.
+    /// Notes that this many bytes were sent.
     #[inline]
     pub fn consume(&mut self, count: usize) {
         let count = count.min(self.len);
@@ -90,7 +89,7 @@ impl Outbox {
         }
     }
 
-    /// Goes on to the next buffer with bytes to send, if all of the first has left.
+    /// Advances to the next buffer with bytes to send, if all of the first was sent.
     fn advance(&mut self) {
         while self.start >= self.bytes.len() {
             self.start -= self.bytes.len();
@@ -101,7 +100,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a control frame behind everything that waits, if this outbox has WebSocket frames.
+    /// Adds a control frame after all waiting messages, if this outbox has WebSocket frames.
     #[cfg(feature = "websocket")]
     pub(crate) fn append_control(&mut self, kind: ws::ControlKind, control: &ws::Control) {
         self.make_room();
@@ -113,13 +112,13 @@ impl Outbox {
         self.len += last.len() - before;
     }
 
-    /// The message that has waited longest, for a transport of messages. Report with [`pop`](Outbox::pop)
-    /// that it has left.
+    /// The message that has waited longest, for a transport that carries messages. When it is sent, call
+    /// [`pop`](Outbox::pop).
     pub fn message(&self) -> Option<&[u8]> {
         self.lengths.front().and_then(|&length| self.bytes().get(..length))
     }
 
-    /// Removes the message that has waited longest, because it has left.
+    /// Removes the message that has waited longest, because it was sent.
     pub fn pop(&mut self) {
         if let Some(length) = self.lengths.pop_front() {
             self.consume(length);
@@ -143,7 +142,7 @@ impl Outbox {
         Some(message)
     }
 
-    /// The number of bytes that wait.
+    /// The number of bytes that wait to be sent.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -157,25 +156,25 @@ impl Outbox {
         }
     }
 
-    /// Returns `true` if everything has left.
+    /// Returns `true` if everything was sent.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Notes that the remote took bytes that had left before. There may be no room yet, but the remote
+    /// Notes that the remote took bytes that were sent before. There may be no room yet, but the remote
     /// reads.
     #[cfg(any(unix, feature = "http"))]
     pub(crate) fn note_reading(&mut self) {
         self.signs += 1;
     }
 
-    /// A count that grows with each sign that the remote reads: bytes leave, or it takes bytes that have
-    /// left.
+    /// A count of signs that the remote reads: bytes are sent, or the remote takes bytes that were sent
+    /// before.
     pub(crate) fn signs(&self) -> u64 {
         self.signs
     }
 
-    /// Returns `true` if the connection will be closed when everything under way is done.
+    /// Returns `true` if the connection will close after the pending work is done.
     pub fn is_closing(&self) -> bool {
         self.is_closing
     }
@@ -223,7 +222,7 @@ impl Outbox {
         self.largest.take()
     }
 
-    /// The number of bytes that have left since the beginning.
+    /// The number of bytes that were sent since the start.
     pub(crate) fn sent(&self) -> u64 {
         self.sent
     }
@@ -254,8 +253,8 @@ impl Outbox {
         });
     }
 
-    /// Drops sent bytes from a buffer that would have to grow otherwise. So a remote that always leaves a
-    /// few bytes does not make it grow for ever.
+    /// Drops sent bytes from a buffer that would have to grow otherwise. So the buffer does not grow for ever
+    /// if the remote always leaves a few bytes unread.
     fn make_room(&mut self) {
         if self.start > LEFT && self.start > self.bytes.len() / 2 && self.behind.is_empty() {
             self.bytes.drain(..self.start);
@@ -275,8 +274,8 @@ impl Sink for Outbox {
             Writer::Frames(writer) => writer.write(last, message)?,
             Writer::WebSocket(writer) => writer.write(last, message)?,
             Writer::None => {
-                // Written as a line, without its line end: the writer of lines takes back the bytes of a
-                // message that fails or panics.
+                // The message is written as a line, without its line end, because the line writer removes the
+                // bytes of a message that fails or panics.
                 FrameWriter::new(Framing::Ndjson).write(last, message)?;
                 last.pop();
                 self.lengths.push_back(last.len() - before);
@@ -312,7 +311,7 @@ impl Sink for Outbox {
 }
 
 impl fmt::Debug for Outbox {
-    /// Shows the number of waiting bytes, and nothing of their contents.
+    /// Shows the number of waiting bytes, but not their contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Outbox");
         shown.field("framing", &self.framing).field("bytes", &self.len()).finish_non_exhaustive()
@@ -377,7 +376,7 @@ mod tests {
             outbox.send_text(text(size));
         }
         for size in sizes {
-            let message = outbox.message().expect("it waits");
+            let message = outbox.message().expect("a message waits");
             assert_eq!((message.len(), message[1]), (size, b' '));
             outbox.pop();
         }

@@ -24,13 +24,13 @@ use super::{ExitReport, Inbox, Outbox, Received, Transport};
 pub struct Stream<R, W> {
     reader: R,
     writer: W,
-    /// `true` if the writer may hold bytes that it has not passed on.
+    /// `true` if the writer may hold bytes that are not flushed.
     unflushed: bool,
     /// Runs while the writer closes.
     closing: Option<Pin<Box<Sleep>>>,
 }
 
-/// The time that a writer has to close. A writer with bytes that nobody takes would never close.
+/// Time limit for closing the writer. A writer with bytes that nobody reads would never close.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl<R, W> Stream<R, W>
@@ -106,7 +106,7 @@ where
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
-        // The connection ends whether or not the other end sees it.
+        // The connection ends even if the other end does not see it.
         if Pin::new(&mut self.writer).poll_shutdown(cx).is_pending() {
             let sleep = || Box::pin(tokio::time::sleep(PATIENCE));
             ready!(self.closing.get_or_insert_with(sleep).as_mut().poll(cx));

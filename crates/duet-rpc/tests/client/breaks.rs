@@ -29,9 +29,9 @@ async fn p6_client_reconnects_after_each_break() {
         assert_works(&client).await;
         tokio::time::advance(LONG).await;
         world.break_off(&client).await;
-        client.connected().await.expect("it comes back");
-        let peer = client.peer().expect("it is there");
-        assert_eq!(peer.call::<String>("echo", ["y"]).await.expect("it is served"), "y");
+        client.connected().await.expect("the client reconnects");
+        let peer = client.peer().expect("the client is connected");
+        assert_eq!(peer.call::<String>("echo", ["y"]).await.expect("the call is answered"), "y");
     }
     client.close().await;
     assert_over(&client, CloseReason::Closed).await;
@@ -43,10 +43,10 @@ async fn p5_p6_calls_pending_at_a_break_fail_immediately_as_interrupted() {
     let client = world.connected().await;
     let call = |_| tokio::spawn(client.call::<()>("never", ()).no_timeout());
     let calls: Vec<_> = (0..1000).map(call).collect();
-    let peer = client.peer().expect("it is connected");
+    let peer = client.peer().expect("the client is connected");
     until(|| peer.stats().pending_calls == 1000).await;
     world.always(Does::Hang);
-    // The clock moves while the server waits for its handlers, but not from there on.
+    // The clock moves while the server waits for its handlers, but not after that.
     world.server().close().await;
     let since = Instant::now();
     let mut ids = Vec::new();
@@ -55,7 +55,8 @@ async fn p5_p6_calls_pending_at_a_break_fail_immediately_as_interrupted() {
         assert_interrupted(&error);
         assert_eq!(reason(&error), Some(CloseReason::RemoteClosed));
         assert!(error.was_sent(), "the server may have acted on it");
-        let id = error.id().and_then(|id| id.as_u64()).expect("it knows its request");
+        let id =
+            error.id().and_then(|id| id.as_u64()).expect("the error has the id of the request");
         let text = format!("the connection broke before the answer came (request {id})");
         assert_eq!(error.to_string(), text);
         ids.push(id);
@@ -82,7 +83,7 @@ async fn p6_calls_between_two_connections_fail_immediately_and_are_never_sent() 
     let since = Instant::now();
     for _ in 0..100 {
         let call = client.call::<()>("count", ());
-        assert!(call.id().is_null(), "it has none on the wire");
+        assert!(call.id().is_null(), "the call has no id");
         let error = call.await.expect_err("there is no connection");
         assert_interrupted(&error);
         assert!(error.id().is_none() && !error.was_sent());
@@ -91,16 +92,16 @@ async fn p6_calls_between_two_connections_fail_immediately_and_are_never_sent() 
         assert!(!error.was_sent());
     }
     assert_eq!(since.elapsed(), Duration::ZERO);
-    client.connected().await.expect("it comes back");
+    client.connected().await.expect("the client reconnects");
     assert_works(&client).await;
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }
 
-/// Polls its call in the moment in which it is woken, before any other task runs.
+/// Polls its call at the moment of its wake-up, before any other task runs.
 struct Look {
     client: Client,
     call: Mutex<Pin<Box<Call<()>>>>,
-    /// The error, and whether the client seems connected.
+    /// The error, and `true` if the client seems connected.
     seen: Mutex<Option<(ErrorKind, bool)>>,
 }
 
@@ -136,12 +137,12 @@ async fn p5_p6_state_is_not_connected_when_a_call_reports_the_break() {
 async fn p5_p6_an_error_says_why_there_is_no_connection() {
     let world = World::new(echo());
     let client = world.client(Router::new()).start();
-    let error = client.call::<()>("echo", ["x"]).await.expect_err("it has only begun");
+    let error = client.call::<()>("echo", ["x"]).await.expect_err("the client has just started");
     assert_eq!(
         format!("{error:#}"),
         "the connection is down, the client is reconnecting: the first connection is not ready"
     );
-    client.connected().await.expect("it is served");
+    client.connected().await.expect("the client connects");
     world.next([Does::Hang]);
     world.server().close().await;
     until(|| matches!(client.state(), ClientState::Connecting { cause: Some(_), .. })).await;
@@ -152,7 +153,7 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
     );
     let mut watch = client.watch();
     let failed = |state: &ClientState| matches!(state, ClientState::Connecting { attempt: 3, .. });
-    watch.wait_for(failed).await.expect("it is there");
+    watch.wait_for(failed).await.expect("the state changes");
     let error = client.call::<()>("echo", ["x"]).await.expect_err("no connection");
     assert_interrupted(&error);
     assert_eq!(reason(&error), Some(CloseReason::ConnectFailed));
@@ -165,7 +166,7 @@ async fn p5_p6_an_error_says_why_there_is_no_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn p6_waiting_for_a_connection_and_retrying_never_spins() {
-    // The runtime has one thread, and this loop yields only where the client makes it wait.
+    // The runtime has one thread, and this loop yields only if the client makes it wait.
     let world = World::new(echo());
     let client = world.connected().await;
     let mut tries = 0;
@@ -178,7 +179,7 @@ async fn p6_waiting_for_a_connection_and_retrying_never_spins() {
                 Ok(_) => {}
                 Err(error) => {
                     assert_interrupted(&error);
-                    client.connected().await.expect("it comes back");
+                    client.connected().await.expect("the client reconnects");
                 }
             }
         }
@@ -218,9 +219,9 @@ async fn p6_watch_shows_each_state_of_a_client() {
             ClientState::Disconnected(_) => break,
             _ => {}
         }
-        watch.changed().await.expect("the client is there");
+        watch.changed().await.expect("the client exists");
     }
-    // A state that did not last need not be seen.
+    // The watch may miss a short-lived state.
     seen.retain(|state| state != "1 None");
     let failed = "2 Some(ConnectFailed)";
     let broken = "1 Some(RemoteClosed)";
@@ -276,7 +277,7 @@ async fn p5_p6_calls_fail_immediately_while_a_broken_connection_closes_slowly() 
     };
     let client =
         Client::builder(connector).profile(Profile::agent()).router(Router::new()).backoff(PLAIN);
-    let client = client.connect().await.expect("it is served");
+    let client = client.connect().await.expect("the client connects");
     assert_works(&client).await;
     let pending = tokio::spawn(client.call::<()>("never", ()).no_timeout());
     until(|| world.server().stats().running == 1).await;
@@ -290,8 +291,8 @@ async fn p5_p6_calls_fail_immediately_while_a_broken_connection_closes_slowly() 
     assert_interrupted(&client.call::<()>("echo", ["x"]).await.expect_err("it broke"));
     assert_interrupted(&client.notify("echo", ["x"]).await.expect_err("it broke"));
     assert_eq!(since.elapsed(), Duration::ZERO);
-    client.connected().await.expect("it comes back");
-    assert!(since.elapsed() >= LONG, "there are never two at a time");
+    client.connected().await.expect("the client reconnects");
+    assert!(since.elapsed() >= LONG, "there is never a second connection");
     assert_works(&client).await;
 }
 
@@ -305,7 +306,7 @@ fn p6_many_retrying_callers_all_succeed_across_many_breaks() {
         let world = World::new(echo());
         let client = world.client(Router::new());
         let brief = Backoff { first: MS(1), most: MS(2), ..Backoff::default() };
-        let client = client.backoff(brief).connect().await.expect("it is served");
+        let client = client.backoff(brief).connect().await.expect("the client connects");
         let done = Arc::new(AtomicUsize::new(0));
         let callers: Vec<_> = (0..CALLERS)
             .map(|_| {
@@ -314,7 +315,7 @@ fn p6_many_retrying_callers_all_succeed_across_many_breaks() {
                     for _ in 0..CALLS {
                         while let Err(error) = client.call::<String>("echo", ["x"]).await {
                             assert_interrupted(&error);
-                            client.connected().await.expect("it comes back");
+                            client.connected().await.expect("the client reconnects");
                         }
                         done.fetch_add(1, Ordering::SeqCst);
                     }

@@ -43,7 +43,7 @@ async fn p5_close_immediately_ends_a_back_off_and_a_hanging_connector() {
         let since = Instant::now();
         assert_eq!(client.close().await.reason(), CloseReason::Closed);
         assert_eq!(since.elapsed(), Duration::ZERO);
-        let error = waiting.await.expect("no panic").expect_err("it is over");
+        let error = waiting.await.expect("no panic").expect_err("the client is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_over(&client, CloseReason::Closed).await;
         tokio::time::sleep(LONG * 2).await;
@@ -62,7 +62,7 @@ async fn p5_close_during_a_break_or_a_reconnect_ends_the_client() {
             tokio::task::yield_now().await;
         }
         client.close().await;
-        let error = client.connected().await.expect_err("it is over");
+        let error = client.connected().await.expect_err("the client is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected, "{turns}");
         let connections = world.connections();
         for server in world.servers() {
@@ -92,7 +92,7 @@ async fn p5_dropping_the_last_handle_closes_the_client() {
         until(|| world.attempts() > attempts).await;
         let mut watch = client.watch();
         drop(client);
-        watch.wait_for(ClientState::is_disconnected).await.expect("it says so");
+        watch.wait_for(ClientState::is_disconnected).await.expect("the state changes");
     }
     until(|| links::alive_tasks() == before).await;
 }
@@ -122,7 +122,8 @@ fn p5_a_runtime_that_goes_away_ends_the_client() {
     });
     runtime.shutdown_background();
     let rest = links::current_thread();
-    let error = rest.block_on(client.call::<String>("echo", ["x"])).expect_err("it is over");
+    let error =
+        rest.block_on(client.call::<String>("echo", ["x"])).expect_err("the client is closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
     assert_eq!(rest.block_on(client.closed()).reason(), CloseReason::Closed);
 }

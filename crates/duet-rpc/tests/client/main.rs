@@ -52,7 +52,7 @@ struct World(Arc<Inner>);
 
 struct Inner {
     router: Router,
-    /// The outcomes of the next attempts; later ones are served.
+    /// The outcomes of the next attempts.
     script: Mutex<VecDeque<Does>>,
     /// The outcome of all attempts that the script does not list.
     rest: Mutex<Does>,
@@ -110,7 +110,7 @@ impl World {
     }
 
     async fn connected(&self) -> Client {
-        self.client(Router::new()).connect().await.expect("it is served")
+        self.client(Router::new()).connect().await.expect("the client connects")
     }
 
     /// The servers of all connections.
@@ -120,12 +120,12 @@ impl World {
 
     /// The server of the last connection.
     fn server(&self) -> Peer {
-        self.servers().pop().expect("one was connected to")
+        self.servers().pop().expect("there was a connection")
     }
 
-    /// Ends the connection from the server, and waits until the client has seen it.
+    /// Closes the connection at the server, and waits until the client has noticed the end.
     async fn break_off(&self, client: &Client) {
-        let peer = client.peer().expect("it is connected");
+        let peer = client.peer().expect("the client is connected");
         self.server().close().await;
         peer.closed().await;
     }
@@ -143,7 +143,7 @@ impl World {
         let mut last = self.0.began;
         let attempts = self.0.attempts.lock().expect("no panic");
         let pause = |&at: &Instant| {
-            // Timers are of whole milliseconds, and begin between two of them.
+            // Timers have whole milliseconds, and may start within a millisecond.
             let pause = at.duration_since(std::mem::replace(&mut last, at));
             (pause.as_secs_f64() * 1000.0).round() as u64
         };
@@ -169,16 +169,16 @@ fn assert_interrupted(error: &Error) {
 }
 
 async fn assert_works(client: &Client) {
-    assert_eq!(client.call::<String>("echo", ["x"]).await.expect("it is served"), "x");
+    assert_eq!(client.call::<String>("echo", ["x"]).await.expect("the call is answered"), "x");
 }
 
-/// After the final end every operation fails immediately, and fatally.
+/// After the final end, every operation fails immediately, and no retry makes sense.
 async fn assert_over(client: &Client, expected: CloseReason) {
     let since = Instant::now();
     let errors = [
-        client.call::<String>("echo", ["x"]).await.expect_err("it is over"),
-        client.notify("echo", ["x"]).await.expect_err("it is over"),
-        client.connected().await.expect_err("it is over"),
+        client.call::<String>("echo", ["x"]).await.expect_err("the client is closed"),
+        client.notify("echo", ["x"]).await.expect_err("the client is closed"),
+        client.connected().await.expect_err("the client is closed"),
     ];
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Disconnected, "{error:#}");

@@ -50,7 +50,7 @@ async fn p6_program_that_cannot_be_started_is_named_and_not_tried_again() {
         let client = builder.start();
         let end = client.closed().await;
         assert_eq!(end.reason(), CloseReason::ConnectFailed, "{end:?}");
-        let error = client.connected().await.expect_err("it is over");
+        let error = client.connected().await.expect_err("the client is closed");
         let text = format!("{error:#}");
         assert!(text.contains(told) && !text.contains("reading or writing"), "{text}");
         assert_eq!(starts.load(Ordering::SeqCst), 1);
@@ -66,12 +66,13 @@ async fn p6_program_that_dies_in_on_connect_is_reported_with_exit_status_and_std
     let text = format!("{error:#}");
     assert!(text.contains("exit status: 7"), "{text}");
     assert!(text.contains("last lines on stderr: \"no license found\""), "{text}");
-    assert!(!format!("{error:?}").contains("license"), "what it wrote may hold anything");
+    assert!(!format!("{error:?}").contains("license"), "stderr may contain secrets");
     let report = error.disconnect().expect("its connection ended").exit_report();
     assert_eq!(report.exit.and_then(|exit| exit.code()), Some(7));
     assert_eq!(report.last_stderr, ["no license found"]);
 
-    // The attempt to connect failed, and inside of that a connection ended: that one has the exit status.
+    // The attempt to connect failed because a connection ended. The error of that connection has the exit
+    // status.
     let (builder, _) = client_of("sh", &["-c", "read r; echo no license found >&2; exit 7"]);
     let builder = builder.on_connect(async |peer: Peer| peer.call::<()>("hello", ()).await);
     let client = builder.give_up_after(2).start();
@@ -84,7 +85,8 @@ async fn p6_program_that_dies_in_on_connect_is_reported_with_exit_status_and_std
 
 #[tokio::test]
 async fn p5_calls_that_were_pending_when_a_program_died_name_its_exit_status_and_stderr() {
-    // The way it dies, and the exit status; `None` if it takes longer than a call should wait.
+    // The script of the program, and its exit status; `None` if the program takes longer to exit than a call
+    // should wait.
     let rows = [
         ("read r; echo no license found >&2; exit 7", Some("exit status: 7")),
         ("read r; echo no license found >&2; kill -9 $$", Some("signal: 9")),
@@ -121,11 +123,11 @@ async fn p6_server_that_exits_with_status_0_is_not_started_again() {
     let script = format!("{ANSWERS} exit 0");
     let (builder, starts) = client_of("sh", &["-c", &script]);
     let client = builder.connect().await.expect("sh is there");
-    assert_eq!(client.call::<i64>("leave", ()).await.expect("it answers"), 1);
+    assert_eq!(client.call::<i64>("leave", ()).await.expect("the call is answered"), 1);
     let end = client.closed().await;
     assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(0));
     assert_eq!(starts.load(Ordering::SeqCst), 1);
-    let error = client.call::<i64>("leave", ()).await.expect_err("it has left");
+    let error = client.call::<i64>("leave", ()).await.expect_err("the server has exited");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
 }
 
@@ -139,7 +141,7 @@ async fn p6_server_that_exits_with_status_0_in_on_connect_is_not_started_again()
     assert!(text.contains("exit status: 0: last lines on stderr: \"usage: x\""), "{text}");
     assert_eq!(starts.load(Ordering::SeqCst), 1);
 
-    // A server that refuses the caller exits because it is closed here, so it is tried again.
+    // A server that refuses the caller exits because the client closes it, so the client tries again.
     let refuses =
         r#"read r; echo '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}'; cat"#;
     let (builder, starts) = client_of("sh", &["-c", refuses]);
@@ -147,7 +149,7 @@ async fn p6_server_that_exits_with_status_0_in_on_connect_is_not_started_again()
     assert_eq!(starts.load(Ordering::SeqCst), 3);
 }
 
-/// Each program ignores the end of stdin, and makes a folder that is there as long as it runs.
+/// Each program ignores the end of stdin, and makes a folder that exists as long as the program runs.
 #[tokio::test]
 async fn p6_program_has_ended_before_the_next_starts_and_before_close_returns() {
     const SCRIPT: &str = "mkdir $0 || echo two at a time >>$0.failed; trap 'rmdir $0; exit' TERM
@@ -179,10 +181,10 @@ async fn p6_server_that_crashes_or_is_to_be_restarted_is_started_again() {
             builder = builder.restart_after_success();
         }
         let client = builder.connect().await.expect("sh is there");
-        assert_eq!(client.call::<i64>("leave", ()).await.expect("it answers"), 1);
+        assert_eq!(client.call::<i64>("leave", ()).await.expect("the call is answered"), 1);
         while starts.load(Ordering::SeqCst) < 3 {
             let _ = client.call::<i64>("leave", ()).await;
-            client.connected().await.expect("it comes back");
+            client.connected().await.expect("the client reconnects");
         }
         client.close().await;
     }
@@ -195,12 +197,12 @@ async fn p6_after_stop_reconnecting_the_end_of_the_server_ends_the_client() {
         let (builder, starts) = client_of("sh", &["-c", &script]);
         let client = builder.connect().await.expect("sh is there");
         client.stop_reconnecting();
-        assert!(client.state().is_connected(), "the connection goes on");
-        assert_eq!(client.call::<i64>("shutdown", ()).await.expect("it answers"), 1);
-        client.notify("exit", ()).await.expect("it is sent");
+        assert!(client.state().is_connected(), "the connection continues");
+        assert_eq!(client.call::<i64>("shutdown", ()).await.expect("the call is answered"), 1);
+        client.notify("exit", ()).await.expect("the notification is sent");
         let end = client.closed().await;
         assert_eq!(end.exit_report().exit.and_then(|exit| exit.code()), Some(code));
-        let error = client.call::<i64>("more", ()).await.expect_err("it is over");
+        let error = client.call::<i64>("more", ()).await.expect_err("the client is closed");
         assert_eq!(error.kind(), ErrorKind::Disconnected);
         assert_eq!(starts.load(Ordering::SeqCst), 1);
     }

@@ -43,26 +43,30 @@ async fn p6_a_server_that_comes_back_at_its_address_is_found_again() {
     }
     for url in urls {
         let begun: &'static Notify = Box::leak(Box::new(Notify::new()));
-        let (address, mut hub) = serve(&url.parse().expect("it is one"), begun);
+        let (address, mut hub) = serve(&url.parse().expect("the URL is valid"), begun);
         let connector = Connector::new(&address).expect("an address");
         let client = Client::builder(connector).backoff(QUICK);
-        let client = client.connect().await.expect("it listens");
+        let client = client.connect().await.expect("the client connects");
         for _ in 0..3 {
-            assert_eq!(client.call::<i64>("add", (1, 2)).await.expect("it answers"), 3, "{url}");
+            assert_eq!(
+                client.call::<i64>("add", (1, 2)).await.expect("the call is answered"),
+                3,
+                "{url}"
+            );
             let pending = tokio::spawn(client.call::<()>("wait", ()).no_timeout());
             begun.notified().await;
             hub.stop().await;
             let interrupted =
-                tokio::time::timeout(HANGS, pending).await.expect("it fails immediately");
-            let error = interrupted.expect("it does not panic").expect_err("nobody answers");
+                tokio::time::timeout(HANGS, pending).await.expect("the call fails immediately");
+            let error = interrupted.expect("no panic").expect_err("nobody answers");
             assert_eq!(error.kind(), ErrorKind::Interrupted, "{url}: {error:#}");
             assert!(error.is_recoverable());
             hub = serve(&address, begun).1;
             let connected = tokio::time::timeout(HANGS, client.connected()).await;
-            connected.expect("it does not hang").expect("it is there again");
+            connected.expect("no hang").expect("the server is back");
         }
         client.close().await;
         hub.stop().await;
     }
-    std::fs::remove_dir_all(folder).expect("it is ours");
+    std::fs::remove_dir_all(folder).expect("the folder can be removed");
 }

@@ -40,7 +40,7 @@ async fn p6_back_off_restarts_only_after_a_connection_that_lasted() {
     // The setting, the number of refusals, the lifetime of the connection, and the pauses before and after it.
     let rows: [(Option<Duration>, usize, Duration, &[u64]); 4] = [
         (None, 3, SECOND, &[0, 100, 200, 400, 1000, 100, 200, 400]),
-        // It counts as one more failure.
+        // A short connection counts as one more failure.
         (None, 2, SECOND - MS(1), &[0, 100, 200, 999 + 400, 800, 1000]),
         (Some(MS(50)), 2, MS(50), &[0, 100, 200, 50, 100, 200]),
         (Some(2 * SECOND), 2, SECOND, &[0, 100, 200, 1000 + 400, 800, 1000]),
@@ -86,19 +86,19 @@ async fn p6_attempts_without_a_pause_let_others_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_the_first_connection_is_tried_once_unless_asked_otherwise() {
+async fn p6_first_connection_is_tried_once_unless_configured_otherwise() {
     let world = World::new(echo());
     world.always(REFUSED);
-    let error = world.client(Router::new()).connect().await.expect_err("it is refused");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert_eq!(world.pauses(), [0]);
     world.always(Does::Hang);
     let since = Instant::now();
-    let error = world.client(Router::new()).connect().await.expect_err("it hangs");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(format!("{error:#}"), "cannot connect: the attempt timed out");
     assert_eq!(since.elapsed().as_secs(), 10);
     world.always(Does::Panic);
-    let error = world.client(Router::new()).connect().await.expect_err("it panics");
+    let error = world.client(Router::new()).connect().await.expect_err("the connection fails");
     assert_eq!(error.kind(), ErrorKind::Panic);
     assert!(!format!("{error:#} {error:?}").contains("CANARY"));
 }
@@ -136,7 +136,7 @@ async fn p6_client_gives_up_immediately_after_permanent_connect_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
+async fn p6_client_gives_up_a_server_that_always_accepts_and_disconnects() {
     let world = World::new(echo());
     world.always(Does::Drop);
     let client = world.client(Router::new()).give_up_after(3).start();
@@ -151,7 +151,7 @@ async fn p6_it_gives_up_a_server_that_accepts_and_breaks_off_each_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
+async fn p6_client_gives_up_after_the_configured_number_of_failures() {
     let world = World::new(echo());
     world.next([REFUSED; 2]);
     let client = world.client(Router::new()).give_up_after(3).start();
@@ -159,7 +159,7 @@ async fn p6_it_gives_up_after_as_many_failures_in_a_row_as_asked() {
     tokio::time::advance(LONG).await;
     world.next([REFUSED; 2]);
     world.break_off(&client).await;
-    client.connected().await.expect("they are counted anew");
+    client.connected().await.expect("the count starts again");
     tokio::time::advance(LONG).await;
     world.always(Does::Fail(io::ErrorKind::NotFound));
     world.server().close().await;

@@ -1,4 +1,4 @@
-//! A client and a server, joined by one transport or another.
+//! A client and a server, connected by each kind of transport.
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::transport::{Child, Connector, Listener, memory};
@@ -6,7 +6,7 @@ use duet_rpc::{Hub, Peer, Profile, Router};
 
 use super::script::server_router;
 
-/// The variable that marks the process that serves.
+/// Environment variable that makes this process the server.
 pub(super) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
 pub(super) const LINKS: &[&str] = &[
@@ -27,10 +27,10 @@ pub(super) fn serve_stdio() {
         .profile(Profile::agent())
         .router(server_router())
         .run()
-        .expect("it serves");
+        .expect("the server ends without an error");
 }
 
-/// The owner of a server, while it is needed.
+/// Keeps a server running while it is needed.
 pub(super) enum Server {
     Peer(Peer),
     Child,
@@ -38,7 +38,7 @@ pub(super) enum Server {
 }
 
 impl Server {
-    /// Ends it, and waits until it is over.
+    /// Stops the server, and waits for its end.
     pub(super) async fn stop(self) {
         match self {
             Server::Peer(peer) => drop(peer.close().await),
@@ -48,7 +48,7 @@ impl Server {
     }
 }
 
-/// Joins a client with this router to a server.
+/// Connects a client with this router to a server.
 pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
     let mut profile = Profile::agent();
     let (kind, framing) = link.split_once(' ').unwrap_or((link, "ndjson"));
@@ -68,7 +68,7 @@ pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
             let program = std::env::current_exe().expect("this test is a file");
             let mut command = tokio::process::Command::new(program);
             command.env(ROLE, "server");
-            let child = Child::spawn(command).expect("it can be started");
+            let child = Child::spawn(command).expect("the program starts");
             (Peer::builder(child).profile(profile).router(router).spawn(), Server::Child)
         }
         kind => {
@@ -76,12 +76,12 @@ pub(super) async fn join(link: &str, router: Router) -> (Peer, Server) {
                 "unix" => format!("unix://{}", socket().display()),
                 kind => format!("{kind}://127.0.0.1:0"),
             };
-            let listener = Listener::bind(url).expect("it listens");
+            let listener = Listener::bind(url).expect("the address is free");
             let address = listener.address().clone();
             let hub = Hub::builder().profile(profile).router(server_router()).build();
             tokio::spawn(hub.clone().serve(listener));
             let connector = Connector::new(address).expect("an address");
-            let transport = connector.connect(&profile).await.expect("it connects");
+            let transport = connector.connect(&profile).await.expect("the client connects");
             (Peer::builder(transport).profile(profile).router(router).spawn(), Server::Hub(hub))
         }
     }

@@ -1,6 +1,6 @@
-//! Two peers of the library over every transport: the same dialogues, with the same outcome (T1, P1, P3,
-//! P5). One transport is a child process, so this runs itself as one. It has no test harness, because a
-//! harness prints.
+//! Two peers of the library over every transport: the same dialogues, with the same outcome (T1, P1, P3, P5).
+//! One transport is a child process, so this program also runs itself as a child. It has no test harness,
+//! because a harness prints to stdout.
 
 #[cfg(not(unix))]
 fn main() {}

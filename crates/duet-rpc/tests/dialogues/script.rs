@@ -1,4 +1,4 @@
-//! The dialogues.
+//! The dialogues that run over each transport.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +55,7 @@ pub(super) fn server_router() -> Router {
         })
 }
 
-/// Everything, over one transport.
+/// Runs all dialogues over one transport.
 pub(super) async fn speak(link: &str) {
     let told = Arc::new(AtomicU64::new(0));
     let sum = Arc::clone(&told);
@@ -68,16 +68,17 @@ pub(super) async fn speak(link: &str) {
     let (client, server) = join(link, router).await;
     calls(&client, link).await;
     many(&client, link).await;
-    assert_eq!(client.call::<u64>("tell", (100,)).await.expect("it tells"), 100, "{link}");
+    let events = client.call::<u64>("tell", (100,)).await;
+    assert_eq!(events.expect("the server sends events"), 100, "{link}");
     assert_eq!(told.load(Ordering::Relaxed), 5050, "{link}");
-    cancellation(&client, link).await;
     let back = client.call::<u64>("call_back", (21,)).await;
     if link == "http" {
         // An HTTP response carries notifications, and no calls.
-        let error = back.expect_err("it cannot call back");
+        let error = back.expect_err("the server cannot call the client");
         assert_eq!(error.kind(), ErrorKind::Remote, "{link}: {error:#}");
     } else {
-        assert_eq!(back.expect("it calls back"), 42, "{link}");
+        assert_eq!(back.expect("the server calls back"), 42, "{link}");
+        cancellation(&client, link).await;
     }
     ends(client, link).await;
     server.stop().await;
@@ -93,26 +94,26 @@ async fn calls(client: &Peer, link: &str) {
         json!((0..20_000).collect::<Vec<_>>()),
     ];
     for value in values {
-        let answer: Value = client.call("echo", &value).await.expect("it answers");
+        let answer: Value = client.call("echo", &value).await.expect("the call is answered");
         assert!(answer == value, "{link}: {} bytes came back changed", value.to_string().len());
     }
     for bytes in [0, 1, 65_536, 900_000] {
-        let text: String = client.call("big", (bytes,)).await.expect("it answers");
+        let text: String = client.call("big", (bytes,)).await.expect("the call is answered");
         assert_eq!(text.len(), bytes, "{link}");
     }
-    let error = client.call::<()>("fail", ()).await.expect_err("it fails");
+    let error = client.call::<()>("fail", ()).await.expect_err("the call fails");
     let remote = error.remote().expect("an answer");
     assert_eq!((remote.code, &*remote.message), (-32042, "no ünit"), "{link}");
     for (method, code) in [("panic", -32603), ("nothing", -32601), ("late", -32602)] {
-        let error = client.call::<()>(method, ()).await.expect_err("it fails");
+        let error = client.call::<()>(method, ()).await.expect_err("the call fails");
         assert_eq!(error.remote().map(|remote| remote.code), Some(code), "{link} {method}");
         assert!(error.is_recoverable(), "{link} {method}");
     }
-    // This has no answer, and the next call is answered.
+    // A notification gets no answer, and the next call is answered.
     for method in ["echo", "nothing", "panic"] {
-        client.notify(method, (1,)).await.expect("it is sent");
+        client.notify(method, (1,)).await.expect("the notification is sent");
     }
-    assert_eq!(client.call::<u64>("late", (7,)).await.expect("it answers"), 7, "{link}");
+    assert_eq!(client.call::<u64>("late", (7,)).await.expect("the call is answered"), 7, "{link}");
 }
 
 /// Many concurrent calls each get their own answer.
@@ -121,7 +122,7 @@ async fn many(client: &Peer, link: &str) {
         let client = client.clone();
         tokio::spawn(async move {
             let method = if number % 10 == 0 { "late" } else { "echo" };
-            let value: Value = client.call(method, (number,)).await.expect("it answers");
+            let value: Value = client.call(method, (number,)).await.expect("the call is answered");
             assert_eq!(if number % 10 == 0 { &value } else { &value[0] }, &json!(number));
         })
     });
@@ -130,19 +131,19 @@ async fn many(client: &Peer, link: &str) {
     }
 }
 
-/// A call that is dropped is cancelled on the other side, and so is one that took too long.
+/// A dropped call is cancelled on the other side, and so is a call that timed out.
 async fn cancellation(client: &Peer, link: &str) {
     let call = client.call::<()>("never", ()).timeout(Duration::from_millis(30));
     let error = call.await.expect_err("nobody answers");
     assert_eq!(error.kind(), ErrorKind::Timeout, "{link}");
     let call = client.call::<()>("never", ()).no_timeout();
     let task = tokio::spawn(call);
-    assert_eq!(client.call::<u64>("late", (1,)).await.expect("it answers"), 1);
+    assert_eq!(client.call::<u64>("late", (1,)).await.expect("the call is answered"), 1);
     task.abort();
-    while client.call::<u64>("cancelled", ()).await.expect("it answers") < 2 {
+    while client.call::<u64>("cancelled", ()).await.expect("the call is answered") < 2 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // The figures are those of a moment ago.
+    // The statistics may be slightly out of date.
     while client.stats().pending_calls > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -1,4 +1,4 @@
-//! The client of any language server, with one of ours and with programs that are not servers.
+//! The example `any_server`, with our language server and with programs that are not servers.
 
 use std::process::{Command, Output, Stdio};
 
@@ -8,7 +8,7 @@ use crate::process::example;
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(example("any_server"));
     command.args(arguments).stdin(Stdio::null());
-    command.output().expect("it is built")
+    command.output().expect("the program starts")
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn it_works_with_our_language_server() {
+fn any_server_works_with_our_language_server() {
     let (_, promised) = promise("any_server");
     let server = example("language_server");
     let server = server.to_str().expect("a plain path");
@@ -76,7 +76,7 @@ fn requests_of_the_server_are_answered() {
 fn misbehaving_servers_are_reported() {
     let result = r#"read a; echo '{"jsonrpc":"2.0","id":1,"result":7}'"#;
     let error = r#"read a; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32099,"message":"no"}}'"#;
-    // Its arguments, its last line on stdout, and the text that stderr must contain.
+    // The arguments, the last line on stdout, and the text that stderr must contain.
     let rows: [(&[&str], &str, &[&str]); 6] = [
         (&["/no/such/program"], "", &[r#"cannot start "/no/such/program": No such file"#]),
         (
@@ -87,13 +87,13 @@ fn misbehaving_servers_are_reported() {
                 "server stderr: first\nserver stderr: oh no\n",
             ],
         ),
-        // It sends nothing, but reads, and so sees the end.
+        // This server sends nothing, but it reads, and so sees the end.
         (
             &["--timeout", "0.1", "sh", "-c", "cat >/dev/null; echo bye >&2"],
             "end: closed locally; the child process ended with exit status: 0",
             &["the server failed: no answer in time"],
         ),
-        // It neither sends nor reads anything.
+        // This server neither sends nor reads anything.
         (
             &["--timeout", "0.1", "sleep", "3600"],
             "end: closed locally; the child process ended with signal: 15 (SIGTERM)",

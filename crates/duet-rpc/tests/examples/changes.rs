@@ -36,14 +36,14 @@ fn changes_apply_at_their_positions() {
         ),
         ("a\r\nb\nc", json!([put((0, 1), (2, 0), "")]), &[(0, 0, 2, "ac")]),
         ("a\r\nb", json!([put((0, 9), (1, 0), " ")]), &[(0, 0, 1, "a"), (0, 2, 3, "b")]),
-        // Two units of UTF-16 are one character; a position inside is taken for its beginning.
+        // Two units of UTF-16 are one character; a position inside it counts as its beginning.
         ("😀one", json!([put((0, 2), (0, 5), "two")]), &[(0, 2, 5, "two")]),
         ("😀one", json!([put((0, 0), (0, 2), "")]), &[(0, 0, 3, "one")]),
         ("😀one", json!([put((0, 1), (0, 1), "x ")]), &[(0, 0, 1, "x"), (0, 4, 7, "one")]),
         // A position beyond the text is at its end; a reversed range is put in order.
         ("one", json!([put((7, 7), (8, 8), " two")]), &[(0, 0, 3, "one"), (0, 4, 7, "two")]),
         ("one two", json!([put((0, 3), (0, 0), "x")]), &[(0, 0, 1, "x"), (0, 2, 5, "two")]),
-        // A whole text, with a change before and one behind.
+        // A change that replaces the whole text, between two others.
         (
             "one",
             json!([put((0, 0), (0, 0), "?"), {"text": "ab"}, put((0, 1), (0, 1), " ")]),
@@ -56,7 +56,7 @@ fn changes_apply_at_their_positions() {
         change(&mut server, 2, &changes);
         diagnostics(&server, json!(2));
         for &(line, start, end, word) in words {
-            let found = hover(&mut server, line, start).expect("it is served");
+            let found = hover(&mut server, line, start).expect("the hover is answered");
             assert_eq!(found["range"], range(line, start, end), "{text:?} {changes}");
             let value = found["contents"]["value"].as_str().and_then(|value| value.lines().next());
             assert_eq!(value, Some(word), "{text:?} {changes}");
@@ -72,14 +72,14 @@ fn changes_apply_at_their_positions() {
 fn a_hover_sees_every_change_before_it() {
     let (mut server, _) = open(json!({}));
     open_document(&mut server, "");
-    // All are under way before the first is answered.
+    // All requests are sent before the first is answered.
     for version in 2..102 {
         change(&mut server, version, &json!([put((0, 0), (0, 0), "x")]));
         let position = json!({"line": 0, "character": 0});
         let params = json!({"textDocument": {"uri": URI}, "position": position});
         server.ask(i64::from(version), "textDocument/hover", params);
     }
-    // Hovers run side by side, so their answers come in any order. The diagnostics do not.
+    // Hovers run concurrently, so their answers come in any order. The diagnostics come in order.
     let (mut published, mut answered) = (2..102, 0);
     while answered < 100 || !published.is_empty() {
         let message = server.next();
@@ -113,7 +113,7 @@ fn diagnostics_follow_the_text() {
     bye(server);
 }
 
-/// The command that removes white space, with a user who takes as long as it takes for this.
+/// The command that removes white space. The user answers only after `meanwhile` has run.
 fn trim(server: &mut Process, meanwhile: impl FnOnce(&mut Process), answer: &Value) -> Value {
     let params = json!({"command": "plain-text.trim", "arguments": [URI]});
     server.ask(7, "workspace/executeCommand", params);
@@ -130,15 +130,15 @@ fn a_question_to_the_user_blocks_nothing_and_refers_to_its_own_version() {
     let (mut server, _) = open(json!({}));
     open_document(&mut server, "one \ntwo\nthree \n");
     let meanwhile = |server: &mut Process| {
-        assert_eq!(hover(server, 0, 0).expect("it is served")["range"], range(0, 0, 3));
+        assert_eq!(hover(server, 0, 0).expect("the hover is answered")["range"], range(0, 0, 3));
         change(server, 2, &json!([{"text": "other"}]));
         diagnostics(server, json!(2));
-        assert_eq!(hover(server, 0, 0).expect("it is served")["range"], range(0, 0, 5));
+        assert_eq!(hover(server, 0, 0).expect("the hover is answered")["range"], range(0, 0, 5));
     };
     let edit = trim(&mut server, meanwhile, &json!({"title": "Remove"}));
     assert_eq!(edit["method"], "workspace/applyEdit");
     let edits = [range(0, 3, 4), range(2, 5, 6)].map(|it| json!({"range": it, "newText": ""}));
-    // The editor has version 2 by now, and sees that this is for version 1.
+    // The editor has version 2 now, and sees that this edit is for version 1.
     let change = json!({"textDocument": {"uri": URI, "version": 1}, "edits": edits});
     assert_eq!(edit["params"], json!({"edit": {"documentChanges": [change]}}));
     server.send(&json!({"jsonrpc": "2.0", "id": edit["id"], "result": {"applied": false}}));

@@ -10,7 +10,7 @@ pub(crate) const URI: &str = "file:///notes.txt";
 pub(crate) fn open(capabilities: Value) -> (Process, Value) {
     let mut server = Process::start("language_server", Wire::Headers);
     let params = json!({"processId": null, "rootUri": null, "capabilities": capabilities});
-    let introduction = server.call("initialize", params).expect("it is served");
+    let introduction = server.call("initialize", params).expect("the call is answered");
     server.notify("initialized", json!({}));
     (server, introduction)
 }
@@ -26,7 +26,7 @@ pub(crate) fn publication(params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params})
 }
 
-/// The diagnostics that come next, for this version of the document.
+/// Receives the next diagnostics, which must be for this version of the document.
 pub(crate) fn diagnostics(server: &Process, version: Value) -> Value {
     let mut published = server.next();
     let found = published["params"]["diagnostics"].take();
@@ -122,7 +122,7 @@ fn a_hover_shows_the_word_and_its_range() {
                     true => ("plaintext", word.to_owned()),
                     false => ("markdown", format!("`{word}`")),
                 };
-                // A position behind the last line counts as the end of that line.
+                // A position after the last line counts as the end of that line.
                 let line = line.min(3);
                 let value = format!("{word}\n\n{facts} in this document");
                 let contents = json!({"kind": kind, "value": value});
@@ -170,7 +170,7 @@ fn each_kind_of_diagnostic_is_found() {
         assert_eq!(open_document(&mut server, text), json!(wanted), "{text:?}");
     }
     let many = open_document(&mut server, &"TODO\n".repeat(5000));
-    assert_eq!(many.as_array().map(Vec::len), Some(100), "it has a bound");
+    assert_eq!(many.as_array().map(Vec::len), Some(100), "the number of diagnostics is bounded");
     bye(server);
 }
 
@@ -184,13 +184,13 @@ fn requests_before_initialize_and_after_shutdown_are_refused() {
     let mut server = Process::start("language_server", Wire::Headers);
     assert_eq!(server.call("textDocument/hover", at.clone()), Err(not_yet.clone()));
     assert_eq!(server.call("shutdown", Value::Null), Err(not_yet));
-    // A notification that comes too early changes nothing.
+    // A notification before `initialize` changes nothing.
     let document = json!({"uri": URI, "languageId": "text", "version": 1, "text": "TODO"});
     server.notify("textDocument/didOpen", json!({"textDocument": document}));
-    server.call("initialize", json!({"capabilities": {}})).expect("it is served");
+    server.call("initialize", json!({"capabilities": {}})).expect("the call is answered");
     assert_eq!(server.call("initialize", json!({"capabilities": {}})), Err(no_more.clone()));
     assert_eq!(server.call("textDocument/hover", at.clone()), Ok(Value::Null));
-    // It runs on after `shutdown`, and refuses everything but `exit`.
+    // After `shutdown` the server still runs, and refuses everything except `exit`.
     assert_eq!(server.call("shutdown", Value::Null), Ok(Value::Null));
     for (method, params) in [("textDocument/hover", at), ("shutdown", Value::Null)] {
         assert_eq!(server.call(method, params), Err(no_more.clone()), "{method}");
@@ -252,6 +252,6 @@ fn wrong_params_are_refused() {
         "data": {"reason": "batch-not-supported"},
     });
     assert_eq!(server.next(), json!({"jsonrpc": "2.0", "id": null, "error": batch}));
-    assert_eq!(hover(&mut server, 0, 0).expect("it is there")["range"], range(0, 0, 4));
+    assert_eq!(hover(&mut server, 0, 0).expect("the hover is answered")["range"], range(0, 0, 4));
     bye(server);
 }

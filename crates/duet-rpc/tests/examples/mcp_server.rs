@@ -15,7 +15,7 @@ fn open_under(profile: &str, capabilities: Value) -> Process {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info,
     });
-    server.call("initialize", params).expect("it is served");
+    server.call("initialize", params).expect("the call is answered");
     server.notify("notifications/initialized", json!({}));
     server
 }
@@ -41,7 +41,7 @@ fn failed(text: &str) -> Result<Value, Value> {
 }
 
 #[test]
-fn the_version_is_the_clients_or_the_latest() {
+fn protocol_version_is_the_clients_or_the_latest() {
     for (asked, answered) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
@@ -66,9 +66,9 @@ fn the_version_is_the_clients_or_the_latest() {
 }
 
 #[test]
-fn tools_are_served_and_fail_as_they_should() {
+fn tools_return_results_and_errors() {
     let mut server = open(json!({}));
-    let listed = server.call("tools/list", json!({})).expect("it is served");
+    let listed = server.call("tools/list", json!({})).expect("the call is answered");
     let tools = listed["tools"].as_array().into_iter().flatten();
     let names: Vec<_> = tools.map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["text_statistics", "count_primes", "list_roots", "status"]);
@@ -112,7 +112,7 @@ fn invalid_tool_calls_are_refused() {
     assert_eq!(tool(&mut server, "fly", json!({})), Err(unknown));
     let list = wrong(json!({"param": "arguments", "expected": "object", "received": "array"}));
     assert_eq!(tool(&mut server, "status", json!([])), Err(list));
-    // Newer clients begin like this; after this error they begin with `initialize`.
+    // Newer clients begin with this request; after the error they send `initialize`.
     let method = json!({"code": -32601, "message": "Method not found: server/discover"});
     assert_eq!(server.call("server/discover", json!({})), Err(method));
     assert_eq!(server.close(), Some(0));
@@ -146,7 +146,7 @@ fn p3_a_cancelled_tool_stops_and_is_answered_only_under_the_agent_profile() {
 fn cancel_two_tools(mut server: Process, is_answered: bool) {
     for id in [1, 2] {
         count_primes(&mut server, id, 1_000_000_000, &json!(id));
-        // It has begun, and counts.
+        // The tool has begun, and counts.
         assert_eq!(server.next()["params"]["progressToken"], json!(id));
     }
     for (id, left) in [(1, 1), (2, 0)] {
@@ -156,7 +156,7 @@ fn cancel_two_tools(mut server: Process, is_answered: bool) {
             let cancelled = json!({"jsonrpc": "2.0", "id": id, "error": error});
             assert_eq!(message_but_progress(&server), cancelled);
         }
-        // It stops at its next await. If it does not, this loop never ends.
+        // The tool stops at its next `await`. If it does not, this loop never ends.
         loop {
             server.ask(3, "tools/call", json!({"name": "status"}));
             let answer = message_but_progress(&server);
@@ -207,7 +207,7 @@ fn the_server_calls_the_client_back() {
         let asked = server.next();
         let id = asked["id"].clone();
         assert_eq!(asked, json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"}));
-        // While it waits for us, it serves us.
+        // While the server waits for our answer, it serves our requests.
         assert_eq!(server.call("ping", Value::Null), Ok(json!({})));
         answer["jsonrpc"] = json!("2.0");
         answer["id"] = id;

@@ -13,10 +13,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test is a file");
-    let folder = test.parent().and_then(Path::parent).expect("it is in target/…/deps");
+    let folder = test.parent().and_then(Path::parent).expect("the test is in target/…/deps");
     let program = folder.join("examples").join(name);
     if !program.exists() {
-        // `cargo test` builds them, but not for a single test file.
+        // `cargo test` builds the examples, but not for a single test file.
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "duet-rpc", "--example", name]);
         cargo.args(folder.ends_with("release").then_some("--release"));
@@ -47,7 +47,7 @@ impl Process {
     pub(crate) fn start_with(name: &str, arguments: &[&str], wire: Wire) -> Self {
         let mut command = Command::new(example(name));
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it is built");
+        let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let (sender, messages) = channel();
@@ -67,8 +67,8 @@ impl Process {
             Wire::Headers => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
             Wire::Lines => format!("{body}\n"),
         };
-        let stdin = self.stdin.as_mut().expect("it is open");
-        stdin.write_all(framed.as_bytes()).expect("it reads");
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(framed.as_bytes()).expect("the remote reads");
     }
 
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
@@ -84,7 +84,7 @@ impl Process {
         self.messages.recv_timeout(PATIENCE).expect("there is a further message")
     }
 
-    /// The result, or the error, of a request whose answer is the next message.
+    /// Sends a request, whose answer must be the next message. Returns the result or the error.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.ask(99, method, params);
         let mut answer = self.next();
@@ -102,7 +102,7 @@ impl Process {
         self.child.wait().expect("our child").code()
     }
 
-    /// Closes its stdin, and then waits as `wait` does.
+    /// Closes the server's stdin, and then does the same as `wait`.
     pub(crate) fn close(&mut self) -> Option<i32> {
         self.stdin = None;
         self.wait()

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
-/// The time after which a test counts as hanging. No machine is slow enough to reach it otherwise.
+/// The time after which a test counts as hanging. A test that works takes far less, on any machine.
 pub const HANGS: Duration = Duration::from_secs(30);
 
 /// The link between two peers.
@@ -97,30 +97,30 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     for (kind, runtime) in [("one thread", current_thread()), ("threads", multi_thread())] {
-        // On a thread of the runtime's own, as the peers are.
+        // Runs on a thread of the runtime, like the peers.
         let running = runtime.spawn(scenario());
-        // The watch runs outside: a task that never yields stops the clock of its runtime.
+        // The timeout runs outside the runtime, because a task that never yields stops the runtime's clock.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let _ = tell.send(runtime.block_on(running));
             runtime.shutdown_background();
         });
         match told.recv_timeout(HANGS) {
-            Err(_) => panic!("it hangs ({place}, {kind})"),
-            Ok(Err(error)) => panic!("it failed ({place}, {kind}): {error}"),
+            Err(_) => panic!("the scenario hangs ({place}, {kind})"),
+            Ok(Err(error)) => panic!("the scenario failed ({place}, {kind}): {error}"),
             Ok(Ok(())) => {}
         }
     }
 }
 
-/// Waits until something holds, letting the other tasks run.
+/// Waits until the condition holds. Other tasks run meanwhile.
 pub async fn until(holds: impl Fn() -> bool) {
     while !holds() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Returns `true` if nothing is under way.
+/// Returns `true` if no call, handler or message is pending.
 pub fn is_quiet(peer: &Peer) -> bool {
     let Stats { pending_calls, running, waiting, .. } = peer.stats();
     pending_calls + running + waiting == 0

@@ -26,7 +26,7 @@ impl From<Closed> for Failure {
 }
 
 #[tokio::test]
-async fn p7_a_guard_refuses_and_one_that_panics_refuses_with_an_internal_error() {
+async fn p7_guard_refuses_and_a_panicking_guard_answers_with_an_internal_error() {
     let called = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&called);
     let open = move || count.fetch_add(1, Ordering::Relaxed);
@@ -125,7 +125,7 @@ async fn m6_a_batch_passes_guards_and_wrappers_entry_by_entry() {
         request(3, "b")
     );
     let got = answers(router, &[&batch], 1).await;
-    let entries = got[0].as_array().expect("one answer for the batch");
+    let entries = got[0].as_array().expect("the batch has one answer");
     assert_eq!(entries.len(), 3);
     for entry in entries {
         let expected = if entry["id"] == 1 { json!(-32050) } else { json!("b") };

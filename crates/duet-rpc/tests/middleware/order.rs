@@ -1,7 +1,7 @@
 //! Order of messages through middleware: random messages, checked against a model.
 //!
-//! Every handler and wrapper yields a random number of times. A journal records the beginning and the end of the
-//! outermost wrapper. The model knows the messages that must end before a message may begin.
+//! Every handler and wrapper yields a random number of times. A journal records the beginning and the end of
+//! the outermost wrapper. The model decides which messages must end before a message may begin.
 
 use std::sync::{Arc, Mutex};
 
@@ -120,7 +120,7 @@ fn check(order: Order, is_request: &[bool], journal: &[Event], seed: u64) {
 
 #[tokio::test]
 async fn l2_each_router_keeps_its_own_key_when_routers_are_combined() {
-    /// The first of two messages takes longer.
+    /// The first of two messages takes longer than the second.
     async fn slow((_, number): (String, u64)) -> u64 {
         pause(if number == 1 { 50 } else { 0 }).await;
         number

@@ -39,7 +39,7 @@ async fn p1_observers_see_each_call_sent_and_answered() {
 async fn p1_observers_see_notifications_and_events_that_are_sent() {
     let (router, notes) = observed();
     let (client, _server) = pair(router, Router::new());
-    client.notify("note one", ()).await.expect("it is open");
+    client.notify("note one", ()).await.expect("the notification is sent");
     let events = client.events("note two", "topic");
     events.send(Priority::Low, &1).expect("a number is JSON");
     let sent = notes.wait_for(2).await;

@@ -13,7 +13,7 @@ const WORKERS: usize = 32;
 /// The number of methods that are called for the first time while all workers are blocked.
 const FRESH: usize = 3000;
 
-/// The number of blocking handlers that may end.
+/// Permits for blocking handlers to end.
 static RELEASED: Mutex<usize> = Mutex::new(0);
 static RELEASE: Condvar = Condvar::new();
 static WAKE: Notify = Notify::const_new();
@@ -96,7 +96,8 @@ fn l5_blocking_handler_begins_as_soon_as_any_worker_is_free() {
     }
     for id in 200..210 {
         client.send(id, "release", "[]");
-        // The release, the end of one handler, and the beginning of another, in any order.
+        // These messages are the answer to the release, the end of one handler, and the start of another, in
+        // any order.
         let messages = [client.next(), client.next(), client.next()];
         assert!(messages.iter().any(|message| message["method"] == "began"), "{messages:?}");
     }

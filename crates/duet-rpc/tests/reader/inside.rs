@@ -1,4 +1,4 @@
-//! `serve` inside a runtime of the application: it works, or its error says what to write (L7).
+//! `serve` inside a runtime of the application: it works, or its error explains the fix (L7).
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -51,7 +51,7 @@ fn l7_serve_inside_a_current_thread_runtime_says_what_to_write() {
         .args([SERVE_INSIDE, "current_thread"])
         .stdin(Stdio::piped())
         .output()
-        .expect("it can be started");
+        .expect("the program starts");
     assert_eq!(ended.status.code(), Some(1));
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(told.contains("call them from a plain `fn main`"), "{told}");

@@ -1,5 +1,5 @@
-//! A server on stdio whose input is read by one thread or the other: handlers find the same environment
-//! on both, and nobody waits for a wake-up that never comes (E2, L5, P2).
+//! A server on stdio whose input is read by the runtime's thread or by the reading thread. Handlers run in
+//! the same environment on both, and no wake-up is lost (E2, L5, P2).
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
@@ -87,7 +87,7 @@ impl Client {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("it can be started");
+            .expect("the program starts");
         let input = server.stdin.take();
         let output: ChildStdout = server.stdout.take().expect("a pipe");
         let (tell, lines) = channel();
@@ -103,8 +103,8 @@ impl Client {
         let text = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}\n"
         );
-        let input = self.input.as_mut().expect("it is open");
-        input.write_all(text.as_bytes()).expect("it reads");
+        let input = self.input.as_mut().expect("stdin is open");
+        input.write_all(text.as_bytes()).expect("the remote reads");
     }
 
     pub(crate) fn next(&self) -> Value {
@@ -148,7 +148,7 @@ fn e2_handlers_are_inside_the_runtime_on_every_thread() {
     for threads in [0, 32] {
         let mut client = Client::start(threads);
         for id in 0..40 {
-            // Blocking on the runtime inside it is a reported error, and not a deadlock.
+            // A handler that blocks on the runtime gets an error instead of a deadlock.
             assert_eq!(client.ask(id, "block_on", "[]")["error"]["code"], -32603);
             assert_eq!(client.ask(id, "ping", "[]")["result"], "pong");
         }

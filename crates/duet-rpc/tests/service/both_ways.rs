@@ -58,7 +58,8 @@ enum SaveError {
     NoEditor,
 }
 
-/// An argument that the application makes from the context, and never reads from params, although serde could.
+/// An argument that the application makes from the context. It is never read from the params, although serde
+/// could read it.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Caller(String);
 
@@ -107,7 +108,7 @@ impl Backend for Disk {
 
     async fn index(&self, cx: Context) {
         let _dropped = OnDrop(Arc::clone(&self.dropped));
-        assert!(cx.id().is_some(), "it is a request");
+        assert!(cx.id().is_some(), "the message is a request");
         self.begun.notify_one();
         std::future::pending::<()>().await;
     }
@@ -127,7 +128,7 @@ impl Backend for Disk {
     }
 
     async fn touch(&self, path: String) {
-        self.touched.lock().expect("nobody panics").push(path);
+        self.touched.lock().expect("no panic").push(path);
     }
 }
 
@@ -163,7 +164,7 @@ async fn p7_a_service_and_its_callbacks_talk_both_ways_over_one_connection() {
     let (_server, peer) = connect(Disk::default().into_router(), ui);
     let backend = BackendClient::new(&peer);
 
-    assert_eq!(backend.save("a.txt".to_owned(), 5).await.expect("it is saved"), 5);
+    assert_eq!(backend.save("a.txt".to_owned(), 5).await.expect("the call is answered"), 5);
     assert_eq!(progress.recv().await, Some(100), "a notification to the editor");
     for alias in ["write", "store"] {
         let tries: usize = peer.call(alias, json!({"path": "b.txt"})).await.expect("an alias");
@@ -196,7 +197,9 @@ async fn p3_a_dropped_call_of_a_typed_client_drops_its_handler() {
     let call = tokio::spawn(backend.index());
     begun.notified().await;
     call.abort();
-    tokio::time::timeout(Duration::from_secs(20), dropped.notified()).await.expect("it is dropped");
+    tokio::time::timeout(Duration::from_secs(20), dropped.notified())
+        .await
+        .expect("the handler is dropped");
     let error = backend.index().timeout(Duration::from_millis(5)).await.expect_err("too late");
     assert_eq!(error.kind(), ErrorKind::Timeout);
 }
@@ -207,11 +210,11 @@ async fn p7_a_notification_is_not_answered_and_keeps_its_order() {
     let (server, peer) = connect(Shared(Arc::clone(&disk)).into_router(), Router::new());
     let backend = BackendClient::new(&peer);
     for path in ["a", "b", "c"] {
-        backend.touch(path.to_owned()).await.expect("it is sent");
+        backend.touch(path.to_owned()).await.expect("the notification is sent");
     }
     // The profile's barrier order runs this call after the notifications.
-    backend.saved().await.expect("it is answered");
-    assert_eq!(*disk.touched.lock().expect("nobody panics"), ["a", "b", "c"]);
+    backend.saved().await.expect("the call is answered");
+    assert_eq!(*disk.touched.lock().expect("no panic"), ["a", "b", "c"]);
     assert_eq!(peer.stats().unmatched_answers, 0);
     assert_eq!(server.stats().messages, 4);
 }
@@ -266,12 +269,12 @@ async fn p6_a_typed_client_works_on_a_client_that_reconnects() {
     };
     let client =
         Client::builder(connector).profile(Profile::agent()).router(Router::new()).connect().await;
-    let client = client.expect("it connects");
+    let client = client.expect("the client connects");
     let backend = BackendClient::new(&client);
-    assert_eq!(backend.saved().await.expect("it is answered"), 0);
-    backend.touch("a".to_owned()).await.expect("it is sent");
+    assert_eq!(backend.saved().await.expect("the call is answered"), 0);
+    backend.touch("a".to_owned()).await.expect("the notification is sent");
     client.close().await;
-    let error = backend.saved().await.expect_err("it is closed");
+    let error = backend.saved().await.expect_err("the client is closed");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
 }
 

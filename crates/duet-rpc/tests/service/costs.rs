@@ -70,7 +70,7 @@ fn allocations(router: Router, method: &str) -> u64 {
     let call_all = || {
         runtime.block_on(async {
             for _ in 0..CALLS {
-                peer.call::<i64>(method, &params).await.expect("it is answered");
+                peer.call::<i64>(method, &params).await.expect("the call is answered");
             }
         });
     };

@@ -97,7 +97,7 @@ async fn e4_caller_reads_each_variant_back_from_the_wire() {
     let (_server, peer) = connect(Failing.into_router(), Router::new());
     let fails = FailsClient::new(peer);
     for (place, (variant, code, message, data)) in every().into_iter().enumerate() {
-        let error = fails.fail(place).await.expect_err("it fails");
+        let error = fails.fail(place).await.expect_err("the call fails");
         let remote = error.remote().expect("an answer");
         assert_eq!((remote.code, &*remote.message), (code, message));
         let received = remote.data.as_ref().map_or("null", |data| data.get());
@@ -107,7 +107,7 @@ async fn e4_caller_reads_each_variant_back_from_the_wire() {
         let expect = (code != -32603).then(|| format!("{variant:?}"));
         assert_eq!(read, expect);
     }
-    let error = fails.lock().await.expect_err("it is locked");
+    let error = fails.lock().await.expect_err("the call fails");
     assert_eq!(error.as_remote(), Some(Locked { by: "me".to_owned() }));
     assert!(error.as_remote::<Outer>().is_none(), "another type has no such code");
 }
@@ -119,7 +119,7 @@ async fn e4_data_that_does_not_fit_is_another_error() {
     });
     let (_server, peer) = connect(router, Router::new());
     for (data, expect) in [(json!([1]), true), (json!(["a"]), false), (json!({}), false)] {
-        let error = peer.call::<()>("fail", [&data]).await.expect_err("it fails");
+        let error = peer.call::<()>("fail", [&data]).await.expect_err("the call fails");
         assert_eq!(error.as_remote::<Outer>().is_some(), expect, "{data}");
     }
 }
@@ -133,7 +133,7 @@ enum Shared {
 }
 
 #[tokio::test]
-async fn e4_of_two_variants_with_one_code_the_one_whose_data_fits_is_read() {
+async fn e4_variant_with_matching_data_is_read_if_two_share_a_code() {
     let router = Router::new().method("fail", async |(data,): (Value,)| -> Result<(), Failure> {
         let failure = Failure::new(9, "Same code");
         Err(if data.is_null() { failure } else { failure.with_data(data) })
@@ -145,7 +145,7 @@ async fn e4_of_two_variants_with_one_code_the_one_whose_data_fits_is_read() {
         (json!("neither"), Shared::NoFields),
     ];
     for (data, expect) in rows {
-        let error = peer.call::<()>("fail", [&data]).await.expect_err("it fails");
+        let error = peer.call::<()>("fail", [&data]).await.expect_err("the call fails");
         assert_eq!(error.as_remote(), Some(expect), "{data}");
     }
 }

@@ -45,10 +45,10 @@ impl<C: Fn() -> u64 + Send + Sync + 'static> Counter<C> {
     }
 
     #[rpc(skip)]
-    #[expect(dead_code, reason = "it is not served")]
+    #[expect(dead_code, reason = "the method is not served")]
     pub async fn skipped(&self, _text: &str) {}
 
-    #[expect(dead_code, reason = "it has no receiver")]
+    #[expect(dead_code, reason = "the function has no receiver")]
     pub fn constant() -> u64 {
         7
     }

@@ -103,16 +103,16 @@ fn p7_names_follow_style_prefix_and_name() {
 async fn p7_aliases_provided_and_blocking_methods_are_served() {
     let (server, peer) = connect(Database::into_router(Table), Router::new());
     let database = DatabaseClient::new(&peer);
-    assert_eq!(database.get_value("x".to_owned()).await.expect("it is answered"), "xx");
-    assert_eq!(database.provided("x".to_owned()).await.expect("it is answered"), "xx");
-    let error = database.provided(String::new()).await.expect_err("it is empty");
+    assert_eq!(database.get_value("x".to_owned()).await.expect("the call is answered"), "xx");
+    assert_eq!(database.provided("x".to_owned()).await.expect("the call is answered"), "xx");
+    let error = database.provided(String::new()).await.expect_err("the name is empty");
     assert_eq!(error.remote().map(|remote| remote.code), Some(7));
-    database.cancel().await.expect("it is sent");
+    database.cancel().await.expect("the notification is sent");
     for name in ["db/remove", "db/erase", "rm"] {
         let removed: Value = peer.call(name, json!({"rowKey": "a"})).await.expect(name);
         assert_eq!(removed, json!(true), "{name}");
     }
-    database.exit().await.expect("it is answered");
+    database.exit().await.expect("the call is answered");
     let end = tokio::time::timeout(std::time::Duration::from_secs(20), server.closed()).await;
     end.expect("its arrival closes the connection");
 }
@@ -151,7 +151,7 @@ impl Elsewhere for Adder {
 async fn p7_the_library_may_have_another_path() {
     let (_server, peer) = connect(Adder.into_router(), Router::new());
     let adder = ElsewhereClient::new(peer);
-    assert_eq!(adder.add(1, 2).await.expect("it is answered"), 3);
-    let error = adder.add(i64::MAX, 1).await.expect_err("it is too large");
+    assert_eq!(adder.add(1, 2).await.expect("the call is answered"), 3);
+    let error = adder.add(i64::MAX, 1).await.expect_err("the sum is too large");
     assert!(matches!(error.as_remote(), Some(ElsewhereError::Large { at: i64::MAX })));
 }

@@ -160,7 +160,7 @@ async fn p7_a_typed_client_sends_names_leaves_out_none_and_obeys_positional() {
         (shapes.places(None, 2, Some(3), None), json!([null, 2, 3])),
         (shapes.defaults(1, 2), json!([1, 2])),
     ] {
-        assert_eq!(call.await.expect("it is answered"), expect);
+        assert_eq!(call.await.expect("the call is answered"), expect);
     }
 }
 
@@ -168,7 +168,7 @@ async fn p7_a_typed_client_sends_names_leaves_out_none_and_obeys_positional() {
 #[test]
 fn e4_positional_params_are_named_as_in_a_struct() {
     #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "it is never read")]
+    #[expect(dead_code, reason = "the field is never read")]
     struct Mixed {
         a: i64,
         #[serde(default)]

@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::plan::{Plan, STEP};
 use crate::world::{Act, CALL_TIMEOUT, Deed, FEW_EVENTS, PARKED_TIMEOUT, World};
 
-/// The first number of the last calls, which show that everything still works.
+/// The numbers of the final calls begin here. These calls show that the connection still works.
 pub(crate) const LAST: u64 = 1_000_000;
 
 pub(crate) struct Actor {
@@ -42,7 +42,7 @@ pub(crate) async fn perform(actor: Actor) {
     let Actor { journal, peer, side, at, deed, number, plan, pad, most_events } = actor;
     sleep(at).await;
     let call = Called { peer: &peer, journal: &journal, side, number };
-    // The journal has the end of the call.
+    // The journal records the end of the call.
     let _ = match deed {
         Deed::Notify => {
             let told = peer.notify("do", (number, plan, "p".repeat(pad))).await;
@@ -70,14 +70,13 @@ pub(crate) async fn perform(actor: Actor) {
     };
 }
 
-/// Makes a last call. Everything under way, such as answers to calls that were given up, arrives before
-/// its answer.
+/// Makes a final call. Everything in transit, such as answers to dropped calls, arrives before its answer.
 pub(crate) async fn last_call(journal: &Journal, peers: &[Peer; 2], side: usize) -> bool {
     let number = LAST + side as u64 * STEP;
     let call = Called { peer: &peers[side], journal, side, number };
     match call.make(Plan::Now, 0, Terms::new(60_000)).await {
         Ok(Ok((answer, _))) => answer == number,
-        // A request that was given up long ago may have come only now.
+        // A request that was dropped long ago may arrive only now.
         Ok(Err(error)) => error.remote().is_some_and(|remote| remote.code == -32000),
         Err(Dropped) => false,
     }

@@ -1,4 +1,4 @@
-//! A call, recorded from its beginning to its end.
+//! Calls, events and notifications, recorded in the journal.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -10,8 +10,8 @@ use duet_rpc::{Error, ErrorKind, Failure, Peer, Priority};
 use crate::journal::{Call, Emitted, Event, Journal};
 use crate::plan::{End, Plan};
 
-/// The distance between the number of a call and that of its notification. The numbers in between are for
-/// call-backs.
+/// The difference between the number of a call and the number of its notification. The numbers in between are
+/// for call-backs.
 const BESIDE: u64 = 5;
 
 /// The number of the request, and the padding of the answer.
@@ -95,7 +95,7 @@ impl Called<'_> {
                 match poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await {
                     Poll::Ready(answer) => answer,
                     Poll::Pending => {
-                        // Messages that the same task sends meanwhile must not wait for it.
+                        // Messages that the same task sends meanwhile must not wait for this call.
                         let beside = self.number + BESIDE;
                         let told = self.peer.notify("do", (beside, Plan::Now, "")).await;
                         note_told(self.journal, side, beside, &told);
@@ -127,7 +127,7 @@ fn end_of(answer: &Result<Answer, Error>) -> End {
     }
 }
 
-/// Sends this many events on a stream of this side, which holds a few.
+/// Sends this many events on a stream of this side. The stream holds only a few.
 pub(crate) async fn emit(call: Called<'_>, count: u64, most_events: usize) {
     let Called { peer, journal, side, number } = call;
     let stream = peer.events("event", &number.to_string()).bounded(most_events, 10_000);
@@ -147,8 +147,8 @@ pub(crate) async fn emit(call: Called<'_>, count: u64, most_events: usize) {
     journal.book().streams.push(Emitted { side, topic, taken, stream });
 }
 
-/// Notes that a notification was sent or not. It waits for room as long as a call would, and fails only
-/// then, or if it is over.
+/// Records whether a notification was sent. It waits for room as long as a call would. It fails after that
+/// time, or if the connection is over.
 pub(crate) fn note_told(journal: &Journal, side: usize, number: u64, told: &Result<(), Error>) {
     match told {
         Err(error) if error.kind() == ErrorKind::Timeout => journal.note(Event::NoRoom(side)),

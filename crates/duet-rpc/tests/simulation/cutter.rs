@@ -1,4 +1,4 @@
-//! Cuts messages out of a peer's output, strictly: a peer writes exactly one form.
+//! Splits a peer's output into messages. It is strict: a peer writes exactly one form.
 
 use duet_rpc::proto::frame::Framing;
 use serde::de::IgnoredAny;
@@ -51,7 +51,7 @@ impl Cutter {
         Some(Ok(body))
     }
 
-    /// The unfinished message at the end: a last line without its end is a message (F20).
+    /// Returns the unfinished message at the end: a last line without its line end is a message (F20).
     pub(crate) fn take_rest(&mut self) -> Option<Vec<u8>> {
         let is_whole = serde_json::from_slice::<IgnoredAny>(&self.bytes).is_ok();
         let is_message = self.framing == Framing::Ndjson && is_whole;

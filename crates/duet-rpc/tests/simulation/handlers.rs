@@ -14,7 +14,7 @@ use crate::journal::{Event, Journal};
 use crate::plan::{Plan, STEP};
 use crate::world::{FEW_EVENTS, Side};
 
-/// A handler from its beginning to its end, whatever ends it.
+/// Records the start of a handler, and on drop its end, whatever ends it.
 struct Alive {
     journal: Journal,
     side: usize,
@@ -63,18 +63,19 @@ pub(crate) fn router(
         })
 }
 
-/// Checks that everything under way stays within the limits (P9).
+/// Checks that pending messages and handlers stay within the limits (P9).
 fn check_bounds(journal: &Journal, side: usize, profile: &Profile, peer: &Peer) {
     let (stats, limits) = (peer.stats(), &profile.limits);
     let most_running = if profile.order == Order::Sequential { 1 } else { limits.in_flight.max(1) };
-    // Notifications may exceed the limit, by their bytes, and so may the rest of a batch.
+    // Notifications may exceed the limit, because only their bytes are limited. The rest of a batch may
+    // exceed it too.
     let most_waiting = limits.waiting + limits.waiting_bytes / 256 * 4 + 8;
     // The method that closes is never refused.
     if stats.running > most_running + 1
         || stats.waiting > most_waiting
         || stats.pending_calls > limits.pending_calls
     {
-        journal.object(format!("side {side} has too much under way: {stats:?}"));
+        journal.object(format!("side {side} exceeds a limit: {stats:?}"));
     }
 }
 
@@ -123,7 +124,7 @@ async fn follow(
             for _ in 0..times {
                 sleep(every).await;
                 let (method, token) = progress_words(dialect);
-                // A caller that gets no progress gives up earlier.
+                // Without progress, the caller would give up earlier.
                 let _ = cx.peer().notify(method, json!({ token: number })).await;
             }
             sleep(rest).await;
@@ -140,6 +141,6 @@ fn progress_words(dialect: Dialect) -> (&'static str, &'static str) {
     match dialect {
         Dialect::Dollar | Dialect::None => ("$/progress", "token"),
         Dialect::Notifications => ("notifications/progress", "progressToken"),
-        other => panic!("no words for {other:?}"),
+        other => panic!("no progress message for {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Injector: writes bytes on the link, between the messages of the peers, that no peer would write.
+//! Injector: puts bytes that no peer would write on the link, between the messages of the peers.
 
 use duet_rpc::proto::frame::Framing;
 
@@ -9,7 +9,7 @@ use crate::random::Random;
 /// Bytes that are put on the link.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// The side that they go to.
+    /// The receiving side.
     pub(crate) to: usize,
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Piece {
     pub(crate) requests: Vec<String>,
     /// The numbers of its messages that a handler serves, in their order.
     pub(crate) messages: Vec<(u64, bool)>,
-    /// The most answers to it with `id: null`.
+    /// Maximum number of answers to this piece with `id: null`.
     pub(crate) faults: usize,
 }
 
@@ -53,7 +53,7 @@ impl Piece {
                 piece.faults = 1;
                 random.pick(&["[]", "1", "{}", "{\"jsonrpc\":\"2.0\",\"method\":1}"]).to_owned()
             }
-            // No answer to any of these.
+            // None of these is answered.
             3 => random
                 .pick(&[
                     r#"{"jsonrpc":"2.0","id":"nobody","result":1}"#,
@@ -108,7 +108,7 @@ impl Piece {
     }
 }
 
-/// Bytes that are not a frame, with the next frame right behind them.
+/// Bytes that are not a frame, directly followed by the next frame.
 fn garbage(random: &mut Random, framing: Framing) -> Vec<u8> {
     match framing {
         Framing::Lsp => match random.below(4) {

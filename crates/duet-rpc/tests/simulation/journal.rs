@@ -1,5 +1,5 @@
-//! Journal: all events of a simulation, in their order and with their time. The oracle reads it, a failed
-//! run shows it, and a second run of the seed must give the same.
+//! Journal: all events of a simulation, in their order and with their time. The oracle reads it, the report
+//! of a failed run shows it, and a second run of the seed must produce the same journal.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -12,7 +12,7 @@ use crate::plan::End;
 /// An event on one side. The number of the side is its first field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
-    // The link: this many bytes were taken from a side, or given to it.
+    // The link took this many bytes from a side, or gave them to it.
     Wrote(usize, usize),
     Read(usize, usize),
     ReadEnd(usize),
@@ -21,7 +21,8 @@ pub(crate) enum Event {
     /// Its writer was closed, its reader was dropped.
     Shut(usize),
     StoppedReading(usize),
-    /// The last byte of its message of this number was taken from it, or reached the other.
+    /// The link took the last byte of the message with this number from the side, or the byte reached the
+    /// other side.
     Sent(usize, usize),
     Arrived(usize, usize),
     /// The last byte of this injected piece reached it.
@@ -42,7 +43,7 @@ pub(crate) enum Event {
         number: u64,
         is_sent: bool,
     },
-    /// A notification of this side gave up, because there was no room for it.
+    /// A notification of this side timed out, because there was no room for it.
     NoRoom(usize),
     Starts {
         side: usize,
@@ -52,12 +53,12 @@ pub(crate) enum Event {
         side: usize,
         number: u64,
     },
-    /// A context that outlived its handler learned that it is cancelled, or its connection gone.
+    /// A context that outlived its handler was cancelled, or its connection ended.
     Released {
         side: usize,
         number: u64,
     },
-    /// Nothing is under way any more; the rest only shows that everything still works.
+    /// Nothing is pending. The following events only show that the connection still works.
     Quiet,
     Closes(usize),
     State(usize, &'static str),
@@ -73,7 +74,7 @@ pub(crate) struct Call {
     pub(crate) timeout: u64,
     /// The total, if progress restarts the timeout.
     pub(crate) total: Option<u64>,
-    /// `true` if it was polled once and then left alone, so that nobody saw its answer.
+    /// `true` if the call was polled once and never again, so that nobody saw its answer.
     pub(crate) is_parked: bool,
     /// The time and kind of its end. The kind is `None` if the call was dropped.
     pub(crate) ended: Option<(u64, Option<End>)>,
@@ -110,7 +111,7 @@ pub(crate) struct Book {
     pub(crate) frames: [Vec<Frame>; 2],
     /// The bytes that reached each side.
     pub(crate) bytes: [Vec<u8>; 2],
-    /// Violations that were seen.
+    /// Violations so far.
     pub(crate) objections: Vec<String>,
 }
 
@@ -132,7 +133,7 @@ impl Journal {
     }
 
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().expect("nobody panics while it is written")
+        self.0.lock().expect("no writer panics")
     }
 
     pub(crate) fn note(&self, event: Event) {
@@ -143,7 +144,7 @@ impl Journal {
         self.book().objections.push(objection);
     }
 
-    /// Notes a call that is made now; returns its place in the journal.
+    /// Records a new call; returns its index in the journal.
     pub(crate) fn begin(&self, call: Call) -> usize {
         let mut book = self.book();
         let (side, place) = (call.side, book.calls.len());
@@ -175,14 +176,14 @@ impl Book {
         self.events.push((self.now(), event));
     }
 
-    /// A digest that is equal for two runs with the same events at the same times.
+    /// A digest of all events and their times. Equal runs have equal digests.
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.events, &self.bytes, &self.objections).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// The last events, one a line.
+    /// The last events, one per line.
     pub(crate) fn tail(&self, count: usize) -> String {
         let first = self.events.len().saturating_sub(count);
         let line = |(at, event): &(u64, Event)| match event {

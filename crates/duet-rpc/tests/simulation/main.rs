@@ -1,13 +1,11 @@
-//! Simulation: two real peers over a link that does everything bad that a link can do. Each seed is one
-//! run.
+//! Simulation: two real peers over a link with every kind of failure. Each seed is one run.
 //!
-//! Everything runs on one thread, with a clock that moves only when nothing else is left to do. So a seed
-//! does the same each time, to the byte and to the millisecond. `world` makes a scenario from a seed,
-//! `play` runs it, `journal` records all events, and `oracle` reports what was wrong.
+//! Everything runs on one thread, with a clock that moves only when no task can run. So every run of a seed
+//! is the same, to the byte and to the millisecond. `world` makes a scenario from a seed, `play` runs it,
+//! `journal` records all events, and `oracle` reports violations.
 //!
-//! A seed that fails is repeated with
-//! `SEED=123 cargo test -p duet-rpc --all-features --test simulation`, and `scripts/simulate` runs as
-//! many as there is time for.
+//! To repeat a failed seed, run `SEED=123 cargo test -p duet-rpc --all-features --test simulation`.
+//! `scripts/simulate` runs as many seeds as there is time for.
 
 mod actions;
 mod calling;
@@ -53,7 +51,7 @@ struct Figures {
     parked: u64,
 }
 
-/// Lower bounds for the figures of the first seeds. A simulation that has become harmless finds nothing.
+/// Lower bounds for the figures of the first seeds, because a simulation without failures finds no defects.
 const FLOOR: Figures = Figures {
     seeds: SEEDS,
     exact: 800,
@@ -114,17 +112,17 @@ impl fmt::Display for Figures {
         let hours = self.virtual_ms as f64 / 3_600_000.0;
         writeln!(
             f,
-            "{:>12} seeds, of which {} are known to the model to the end",
+            "{:>12} seeds, and for {} of them the model knows every outcome",
             self.seeds, self.exact
         )?;
         writeln!(f, "{hours:>12.1} hours of simulated time")?;
         writeln!(f, "{:>12} calls", self.calls)?;
         writeln!(f, "{:>12} messages on the link", self.messages)?;
-        writeln!(f, "{:>12} pieces in which they were read", self.pieces)?;
-        writeln!(f, "{:>12} injected pieces between them", self.handed)?;
-        writeln!(f, "{:>12} requests that were refused, as there was too much", self.refused)?;
+        writeln!(f, "{:>12} reads", self.pieces)?;
+        writeln!(f, "{:>12} injected pieces between messages", self.handed)?;
+        writeln!(f, "{:>12} requests refused as busy", self.refused)?;
         writeln!(f, "{:>12} events", self.events)?;
-        writeln!(f, "{:>12} calls that were polled once and left alone", self.parked)?;
+        writeln!(f, "{:>12} calls polled only once", self.parked)?;
         write!(f, "{:>12} links that broke", self.broken)
     }
 }
@@ -180,8 +178,8 @@ fn number_from(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// A seed that takes longer hangs: its clock does not move. No machine is slow enough to reach this
-/// otherwise.
+/// A seed that takes longer hangs: its clock does not move. A seed that works takes far less time on any
+/// machine.
 const HANGS: Duration = Duration::from_secs(30);
 
 /// Runs seeds on all processors.
@@ -217,7 +215,7 @@ fn simulate_all(from: u64, seeds: u64) -> Figures {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     let seeds: Vec<_> = at_work.iter().map(|n| n.load(Ordering::Relaxed)).collect();
-                    eprintln!("one of the seeds {seeds:?} spins for ever");
+                    eprintln!("one of the seeds {seeds:?} hangs");
                     std::process::abort();
                 }
             }
@@ -228,7 +226,7 @@ fn simulate_all(from: u64, seeds: u64) -> Figures {
     total.into_inner().expect("no panic")
 }
 
-/// Every call settles once, as the model says; every request is answered once; nothing is left.
+/// Every call ends once, as the model predicts. Every request is answered once. Nothing is left at the end.
 #[test]
 fn every_call_settles_once_as_the_model_says() {
     if let Some(seed) = number_from("SEED") {
@@ -255,14 +253,14 @@ fn a_seed_is_the_same_each_time_and_everywhere() {
     let elsewhere = Command::new(std::env::current_exe().expect("this is a program"))
         .args(["--exact", "digests_for_another_process", "--ignored", "--nocapture"])
         .output()
-        .expect("it runs again");
+        .expect("the program starts");
     let elsewhere = String::from_utf8(elsewhere.stdout).expect("text");
     let lines = elsewhere.lines().filter_map(|line| line.strip_prefix(DIGEST));
     assert_eq!(here, lines.collect::<Vec<_>>());
 }
 
 #[test]
-#[ignore = "it is run by the test above"]
+#[ignore = "the test above runs this"]
 fn digests_for_another_process() {
     let lines = digests().into_iter().map(|line| format!("\n{DIGEST}{line}\n"));
     std::io::stdout().write_all(lines.collect::<String>().as_bytes()).expect("stdout is there");
@@ -293,7 +291,7 @@ fn a_link_that_changes_bytes_is_detected() {
             world.lie = Some(lie(seed % 2, place));
             found += u32::from(simulate_world(&world, false).is_err());
         }
-        // Some runs have nothing on the link to lose, and some lose bytes that make no difference.
+        // In some runs there are no bytes to lose, or the lost bytes make no difference.
         assert!(found >= 20, "{:?}: {found}", lie(0, 0));
     }
 }

@@ -1,8 +1,7 @@
-//! Plans: the actions of handlers, and the ends of calls if nothing gets in the way.
+//! Plans: the actions of handlers, and the expected ends of calls if nothing interferes.
 //!
-//! Handlers take whole tens of milliseconds, and timeouts lie between them, at a place of their own
-//! for each depth. So no two events that matter to each other fall on the same moment, unless a link
-//! that takes its time moves them.
+//! Handlers take multiples of ten milliseconds. Timeouts lie between these times, with a different offset for
+//! each depth. So related events never happen at the same moment, unless the delay of a link moves them.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +24,7 @@ pub(crate) enum Plan {
     Progress(u64, u64, u64),
     /// Sends this many events, then answers with this many bytes.
     Emit(u64, usize),
-    /// Answers after this many milliseconds, and leaves a task behind that holds its context.
+    /// Answers after this many milliseconds, and starts a task that keeps its context.
     Keep(u64),
     /// Calls back, with a timeout, and passes on the outcome.
     Back(Box<Plan>, u64),
@@ -91,7 +90,7 @@ impl Plan {
         matches!(self, Plan::Back(..))
     }
 
-    /// The end of a call of it, with this timeout and, if progress restarts the timeout, this total.
+    /// The end of a call of this plan with this timeout and, if progress restarts the timeout, this total.
     pub(crate) fn end_of_call(&self, number: u64, timeout: u64, total: Option<u64>) -> End {
         let by = match (total, self) {
             (Some(total), Plan::Progress(every, times, _)) => {

@@ -1,5 +1,4 @@
-//! Play: runs a world. Two real peers on one thread, on a clock that moves only when nothing else is left
-//! to do.
+//! Play: runs a world. Two real peers on one thread, with a clock that moves only when no task can run.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -28,7 +27,7 @@ const FOR_EVER: Duration = Duration::from_secs(600);
 pub(crate) struct Outcome {
     pub(crate) disconnects: [Option<Disconnect>; 2],
     pub(crate) unmatched: [usize; 2],
-    /// `true` if nothing was under way before the close.
+    /// `true` if nothing was pending before the close.
     pub(crate) was_quiet: bool,
 }
 
@@ -41,7 +40,7 @@ pub(crate) fn play(world: &World) -> (Journal, Outcome) {
             Outcome { disconnects: [None, None], unmatched: [0; 2], was_quiet: false };
         let run = run(world, &journal, &mut outcome);
         if tokio::time::timeout(FOR_EVER, run).await.is_err() {
-            journal.object("it hangs".to_owned());
+            journal.object("the run hangs".to_owned());
         }
         (journal, outcome)
     })
@@ -93,8 +92,8 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
         if outcome.was_quiet {
             journal.note(Event::Quiet);
         }
-        // Two peers that gave up on each other, each with more to send than the other takes, read on when
-        // one of them calls.
+        // Two peers that stopped reading, each with more to send than the other accepts, continue when one of
+        // them calls.
         if outcome.was_quiet || world.must_get_quiet() {
             for side in [0, 1] {
                 let called = last_call(journal, &peers, side).await;
@@ -105,14 +104,14 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
             outcome.was_quiet = until_quiet(&peers, link.as_ref()).await;
         }
         if world.must_get_quiet() && !outcome.was_quiet {
-            journal.object("it never gets quiet".to_owned());
+            journal.object("the connection never becomes idle".to_owned());
         }
     }
     for side in [world.last, 1 - world.last] {
-        // Nobody notices a link that died silently.
+        // No peer notices a link that died silently.
         let is_told = side != world.last && world.mishap.is_none();
         if is_told && !is_over_soon(&mut drivers[side]).await {
-            // A peer that is full of endless handlers does not read on, so it does not notice either.
+            // A peer at its limit of endless handlers does not read, so it does not notice the end either.
             if peers[side].stats().running == 0 {
                 journal.object(format!("side {side} does not notice the end"));
             }
@@ -149,10 +148,10 @@ async fn run(world: &World, journal: &Journal, outcome: &mut Outcome) {
     journal.object(format!("{handlers} handlers and {tasks} tasks are left"));
 }
 
-/// The most bytes of a side that may wait to be sent: its limit, and the messages that may still come
-/// once it is reached.
+/// Maximum number of unsent bytes of a side: its limit, and the messages that may be added after the limit is
+/// reached.
 fn most_waiting(world: &World) -> [usize; 2] {
-    /// A message of ours, at most.
+    /// One message of its own.
     const MESSAGE: usize = 4000;
     let most = |side: usize| {
         let limits = &world.sides[side].profile.limits;
@@ -161,7 +160,7 @@ fn most_waiting(world: &World) -> [usize; 2] {
             Order::Sequential => 1,
             _ => limits.in_flight.clamp(1, 100),
         };
-        // Running handlers end, and each pending call may be given up.
+        // Running handlers may answer, and each pending call may be cancelled.
         limits.outgoing_bytes + refusals + limits.pending_calls * 100 + (running + 1) * MESSAGE
     };
     [most(0), most(1)]
@@ -197,8 +196,8 @@ fn join(
 
 // ---- the end
 
-/// Waits until nothing is under way. The clock moves only when no task can run, so bytes that have not
-/// left a peer by then wait for room on the link.
+/// Waits until nothing is pending. The clock moves only when no task can run, so bytes that have not left a
+/// peer by then wait for room on the link.
 async fn until_quiet(peers: &[Peer; 2], link: Option<&Link>) -> bool {
     let is_quiet = |peer: &Peer| {
         let stats = peer.stats();
@@ -227,7 +226,7 @@ async fn is_over_soon(driver: &mut JoinHandle<Disconnect>) -> bool {
 async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     let stats = peer.stats();
     if stats.pending_calls + stats.running + stats.waiting > 0 {
-        journal.object(format!("side {side} is closed and not quiet: {stats:?}"));
+        journal.object(format!("side {side} is closed, but has pending work: {stats:?}"));
     }
     if !peer.state().is_disconnected() {
         journal.object(format!("side {side} has ended and is {:?}", peer.state()));
@@ -251,7 +250,7 @@ async fn check_closed(journal: &Journal, side: usize, peer: &Peer) {
     }
 }
 
-/// Records each state; the future keeps no handle.
+/// Records each state. The returned future holds no handle of the connection.
 fn watch(journal: Journal, side: usize, peer: &Peer) -> impl Future<Output = ()> + use<> {
     let mut states = peer.watch();
     async move {

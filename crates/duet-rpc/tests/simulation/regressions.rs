@@ -1,4 +1,4 @@
-//! Regressions: defects that seeds have found, each alone and in few lines.
+//! Regressions: a short test for each defect that a seed has found.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A remote that sends nothing. A peer that polls it for ever is stopped.
+/// A remote that sends nothing. It fails a peer that polls it endlessly.
 #[derive(Default)]
 struct Silent(AtomicUsize);
 
@@ -24,7 +24,7 @@ impl AsyncRead for Silent {
         _: &mut Context<'_>,
         _: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 10_000, "it spins");
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 10_000, "the peer spins");
         Poll::Pending
     }
 }
@@ -60,13 +60,13 @@ impl AsyncWrite for Taker {
 
 const TENTH: Duration = Duration::from_millis(100);
 
-/// Seeds that fail if a defect comes back, each with its finding. They belong to the current `world`:
-/// after a change there, undo each fix and look for new seeds.
+/// Seeds that fail if a defect returns, each with its defect. They belong to the current `world`: after a
+/// change there, undo each fix and look for new seeds.
 const SEEDS: [(u64, &str); 5] = [
-    (14, "D27: events behind a large message are not sent until other traffic comes"),
-    (27, "D27: events behind a large message are lost at a graceful close"),
-    (1240, "D28: a call that is polled once and left alone starves other senders"),
-    (2, "D29: a context that outlives its handler is never told of the end"),
+    (14, "D27: events after a large message are not sent until other traffic comes"),
+    (27, "D27: events after a large message are lost at a graceful close"),
+    (1240, "D28: a call that is polled only once starves other senders"),
+    (2, "D29: a context that outlives its handler is not cancelled at the end"),
     (184, "D30: progress after a wait for room restarts less than the whole timeout"),
 ];
 
@@ -79,10 +79,10 @@ fn p9_seeds_that_found_a_defect_pass() {
     }
 }
 
-/// A remote to which writes fail may still answer for a while, but not beyond the time of a close. The
-/// defect: the driver spun from then on.
+/// After a failed write, the peer reads answers for a while, but not longer than a close takes. The defect:
+/// the driver spun from then on.
 #[tokio::test(start_paused = true)]
-async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
+async fn p5_close_ends_in_time_after_a_failed_write() {
     let taker = Taker::default();
     let profile = Profile::agent().with(|it| it.drain_timeout = TENTH);
     let stream = Stream::new(Silent::default(), taker.clone());
@@ -93,15 +93,15 @@ async fn p5_a_closing_ends_in_time_although_the_remote_cannot_be_written_to() {
     let begun = Instant::now();
     let closing = peer.close();
     taker.is_broken.store(true, Ordering::Relaxed);
-    peer.notify("last", ()).await.expect("it is still taken");
+    peer.notify("last", ()).await.expect("the notification is sent");
     assert_eq!(closing.await.reason(), CloseReason::WriteFailed);
     assert_eq!(begun.elapsed(), TENTH);
-    driver.await.expect("it did not spin");
+    driver.await.expect("the driver does not spin");
     let error = pending.await.expect("no panic").expect_err("nobody answers");
     assert_eq!(error.kind(), ErrorKind::Disconnected);
 }
 
-/// A call does not wait for room beyond its total.
+/// A call waits for room at most for its total time.
 #[tokio::test(start_paused = true)]
 async fn p2_the_time_for_room_counts_for_the_total() {
     let taker = Taker::default();
@@ -114,11 +114,11 @@ async fn p2_the_time_for_room_counts_for_the_total() {
     peer.notify("first", ()).await.expect("there is room");
     let begun = Instant::now();
     let call = peer.call::<()>("second", ()).timeout(10 * TENTH).restart_on_progress(1, TENTH);
-    assert_eq!(call.await.expect_err("there is none").kind(), ErrorKind::Timeout);
+    assert_eq!(call.await.expect_err("there is no room").kind(), ErrorKind::Timeout);
     assert_eq!(begun.elapsed(), TENTH);
 }
 
-/// Progress restarts the whole timeout of a call that had to wait for room, and not only the rest of it.
+/// Progress restarts the whole timeout of a call that had to wait for room, and not only the remaining time.
 #[tokio::test(start_paused = true)]
 async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let (mut remote, there) = tokio::io::duplex(100);
@@ -132,19 +132,19 @@ async fn p2_progress_restarts_the_whole_timeout_after_a_wait_for_room() {
     let mut remote = BufReader::new(&mut remote);
     for method in ["first", "second"] {
         let mut line = String::new();
-        remote.read_line(&mut line).await.expect("it is open");
+        remote.read_line(&mut line).await.expect("the connection is open");
         assert!(line.contains(method), "{line}");
     }
     let progress =
         "{\"jsonrpc\":\"2.0\",\"method\":\"$/progress\",\"params\":{\"token\":\"token\"}}\n";
-    remote.write_all(progress.as_bytes()).await.expect("it is open");
+    remote.write_all(progress.as_bytes()).await.expect("the remote reads");
     tokio::time::sleep(9 * TENTH).await;
     let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":7}}\n");
-    remote.write_all(answer.as_bytes()).await.expect("it is open");
-    assert_eq!(call.await.expect("no panic").expect("there is time"), 7);
+    remote.write_all(answer.as_bytes()).await.expect("the remote reads");
+    assert_eq!(call.await.expect("no panic").expect("the call is answered"), 7);
 }
 
-/// Callers learn of the end in the order of their calls, each time.
+/// Calls always fail in the order in which they were made.
 #[tokio::test(start_paused = true)]
 async fn p5_pending_calls_fail_in_the_order_of_the_calls() {
     let stream = Stream::new(Silent::default(), Taker::default());
@@ -168,8 +168,8 @@ async fn p5_pending_calls_fail_in_the_order_of_the_calls() {
     assert!(ended.lock().expect("no panic").is_sorted(), "{ended:?}");
 }
 
-/// Reading stops when too much waits, and goes on when there is room, even if everything that was read is
-/// handled. The defect: the driver slept on, because nothing woke it for the next bytes.
+/// Reading stops when too many messages wait. It continues when there is room, even if all messages that were
+/// read are handled. The defect: the driver kept sleeping, because nothing woke it for the next bytes.
 #[tokio::test(start_paused = true)]
 async fn l8_reading_resumes_immediately_when_there_is_room_again() {
     let (here, there) = tokio::io::duplex(1024);
@@ -189,7 +189,7 @@ async fn l8_reading_resumes_immediately_when_there_is_room_again() {
     let peer = Peer::builder(Stream::from_io(there)).profile(profile).router(router).spawn();
     let mut remote = BufReader::new(here);
     let request = |id: u64| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"wait\"}}\n");
-    // The first runs, the second waits, and the following ones are not read.
+    // The first request runs, the second waits, and the others are not read.
     remote.write_all((request(1) + &request(2)).as_bytes()).await.expect("there is room");
     while peer.stats().waiting == 0 {
         tokio::task::yield_now().await;
@@ -200,13 +200,13 @@ async fn l8_reading_resumes_immediately_when_there_is_room_again() {
     go_on.notify_one();
     for expected in ["\"id\":1,\"result\":null", "\"id\":2,\"error\":{\"code\":-32800"] {
         let mut answer = String::new();
-        remote.read_line(&mut answer).await.expect("it answers");
+        remote.read_line(&mut answer).await.expect("the connection is open");
         assert!(answer.contains(expected), "{answer}");
     }
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
-/// A writer that passes bytes on only when it is flushed, and not at the first try.
+/// A writer that passes bytes on only at a flush, and not at the first attempt.
 #[derive(Clone, Default)]
 struct Reluctant {
     held: Arc<Mutex<Vec<u8>>>,
@@ -239,7 +239,7 @@ impl AsyncWrite for Reluctant {
     }
 }
 
-/// Answers that are sent before a slow handler begins are flushed too, however long that takes.
+/// Answers that are sent before a slow handler begins are also flushed, even if the flush takes long.
 #[tokio::test(start_paused = true)]
 async fn f5_an_answer_that_leaves_before_a_slow_handler_begins_is_flushed() {
     let (mut remote, there) = tokio::io::duplex(1024);

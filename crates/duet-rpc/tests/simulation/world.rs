@@ -27,23 +27,23 @@ pub(crate) struct World {
     pub(crate) close: Option<(usize, u64)>,
     /// The side that closes at the end, if none has before.
     pub(crate) last: usize,
-    /// Set to show that the oracle notices it.
+    /// Damage to the link, set only to test the oracle.
     pub(crate) lie: Option<Lie>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Side {
     pub(crate) profile: Profile,
-    /// The pace that the router sets for its handlers. Measuring it would take the real clock.
+    /// The pace that the router sets for its handlers, because measuring the pace would need the real clock.
     pub(crate) is_quick: bool,
 }
 
 /// The properties of one direction, from the side of this number to the other.
 #[derive(Clone, Debug)]
 pub(crate) struct WayTerms {
-    /// The most bytes under way.
+    /// Maximum number of bytes in transit.
     pub(crate) room: usize,
-    /// The most bytes that one call takes or gives.
+    /// Maximum number of bytes of one read or write.
     pub(crate) most_written: u64,
     pub(crate) most_read: u64,
     /// The frequency of delays, and the longest delay in milliseconds.
@@ -63,7 +63,7 @@ pub(crate) struct WayTerms {
 /// The moment at which the link breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// After this side has written this many bytes.
+    /// The link breaks after this side has written this many bytes.
     Byte(usize, usize),
     At(u64),
 }
@@ -71,21 +71,21 @@ pub(crate) enum When {
 /// The way in which the link breaks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mishap {
-    /// The bytes of this side arrive, and then the end; it can write no more.
+    /// The other side receives the bytes of this side, and then the end. This side cannot write any more.
     Ends(usize),
-    /// Bytes under way are lost, and nothing can be read or written.
+    /// Bytes in transit are lost, and nothing can be read or written.
     Reset,
-    /// This side can read no more than the bytes under way.
+    /// This side can only read the bytes that are in transit.
     CannotRead(usize),
     /// This side can write no more, and the other does not notice.
     CannotWrite(usize),
     /// Bytes of this side no longer arrive, and nobody notices.
     Silence(usize),
-    /// The same in both directions.
+    /// Bytes of both sides no longer arrive, and nobody notices.
     Dead,
 }
 
-/// Damage to the bytes of this side, which no real link does.
+/// Damage to the bytes of this side. No real link does this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lie {
     LosesByte(usize, usize),
@@ -111,13 +111,13 @@ pub(crate) enum Deed {
     Notify,
     /// A call with this timeout, in milliseconds.
     Call(u64),
-    /// The same, with a total up to which progress restarts it.
+    /// A call whose timeout progress restarts, up to this total.
     CallWithProgress(u64, u64),
     /// A call that is dropped this many milliseconds later.
     CallAndDrop(u64),
-    /// The same, for a call that is polled once and then left alone.
+    /// A call that is polled once, and dropped this many milliseconds later.
     CallAndPark(u64),
-    /// This many events on a stream that holds a few; behind a notification, if its padding is not empty.
+    /// This many events on a stream that holds only a few; after a notification, if its padding is not empty.
     Events(u64),
     /// A call of the method that closes the connection.
     Bye(u64),
@@ -125,7 +125,7 @@ pub(crate) enum Deed {
 
 /// The time that a notification waits for room, and the default timeout of calls.
 pub(crate) const CALL_TIMEOUT: u64 = 2_000;
-/// The timeout of a call that is left alone, which never times out.
+/// The timeout of a call that is polled once: so long that it never expires.
 pub(crate) const PARKED_TIMEOUT: u64 = 60_000;
 /// The number of events that a stream holds.
 pub(crate) const FEW_EVENTS: usize = 3;
@@ -193,7 +193,7 @@ impl World {
             }
         };
         let sides = [side(&mut random), side(&mut random)];
-        // If bytes go one by one there are few of them, because each costs a turn.
+        // If bytes are sent one by one, the messages are small, because each byte costs a turn.
         let is_fine = random.once_in(6);
         let pace = Pace { is_tame, is_fine, is_rush };
         let ways = [0, 1].map(|_| WayTerms::random(&mut random, pace));
@@ -210,7 +210,7 @@ impl World {
         let close =
             (!is_tame && random.once_in(4)).then(|| (random.below(2) as usize, random.below(400)));
         if let Some((by, at)) = close.filter(|_| random.once_in(2)) {
-            // Events right before the close, and a message that they have to wait behind.
+            // Events directly before the close, and a message that must be sent before them.
             let (deed, number) = (Deed::Events(1 + random.below(6)), count);
             let pad = if is_fine { 30 } else { 3000 };
             acts.push(Act { by, at, deed, number, plan: Plan::Now, pad });
@@ -225,7 +225,7 @@ impl World {
         self.sides.iter().all(is_concurrent) && self.is_free() && self.lives_on()
     }
 
-    /// Returns `true` if no limit is reached and nothing takes time on the link.
+    /// Returns `true` if no limit is reached and the link has no delays.
     pub(crate) fn is_free(&self) -> bool {
         let is_fast = |way: &WayTerms| way.delayed == 0 && way.stalls.is_empty();
         !self.sides.iter().any(|side| self.has_small_limits(side))
@@ -245,8 +245,8 @@ impl World {
         self.sides[0].profile.read_timeout.is_some()
     }
 
-    /// Returns `true` if every endless handler is cancelled once nobody waits for it. Otherwise the
-    /// dialect has no cancellation, or it gets lost, or it stands behind too many bytes to be read.
+    /// Returns `true` if every endless handler is cancelled once nobody waits for it. Otherwise the dialect
+    /// has no cancellation, or the cancellation is lost, or it is not read because too many bytes precede it.
     pub(crate) fn must_get_quiet(&self) -> bool {
         let is_heard = self.dialect() != Dialect::None
             && !self.may_lose_messages()
@@ -262,7 +262,7 @@ impl World {
         self.sides[0].profile.dialect
     }
 
-    /// Returns `true` if ids, and so the bytes, are not the same each time.
+    /// Returns `true` if ids, and so the bytes, differ between runs.
     pub(crate) fn has_random_ids(&self) -> bool {
         self.sides[0].profile.ids == IdStyle::Uuid
     }
@@ -344,7 +344,7 @@ fn mishap(random: &mut Random) -> (When, Mishap) {
     (when, mishap)
 }
 
-/// The character of a world: the model knows every end, bytes go one by one, or messages come in a burst.
+/// The kind of a world: the model knows every end, bytes are sent one by one, or messages come in a burst.
 #[derive(Clone, Copy)]
 struct Pace {
     is_tame: bool,

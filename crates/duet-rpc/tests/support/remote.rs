@@ -14,13 +14,13 @@ pub(crate) struct Remote(pub(crate) BufReader<DuplexStream>);
 impl Remote {
     pub(crate) async fn send(&mut self, text: &str) {
         let line = format!("{text}\n");
-        self.0.get_mut().write_all(line.as_bytes()).await.expect("it is open");
+        self.0.get_mut().write_all(line.as_bytes()).await.expect("the remote reads");
     }
 
     pub(crate) async fn next(&mut self) -> Value {
         let mut line = String::new();
         let read = tokio::time::timeout(Duration::from_secs(20), self.0.read_line(&mut line));
-        read.await.expect("something comes").expect("it is open");
+        read.await.expect("a line arrives").expect("the connection is open");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("a message: {line:?}"))
     }
 

@@ -51,7 +51,8 @@ pub(super) async fn profile(
     version: Option<String>,
     profile: ProfileName,
 ) -> Vec<Outcome> {
-    // The framings of the specification: those of the code could be wrong together with it.
+    // The framings are written out as in the specification. If they came from the code, a wrong framing would
+    // pass.
     let framing = match profile {
         ProfileName::Editor => Framing::Lsp,
         ProfileName::Desktop => Framing::Length,
@@ -223,7 +224,7 @@ pub(super) fn log_file() -> Verdict {
     };
     let path = Path::new(&value);
     let opened = match fs::metadata(path) {
-        // Opening and closing a pipe would end its reader.
+        // Do not open a pipe: closing it again would end its reader.
         Ok(it) if !it.is_file() && !it.is_dir() => {
             access(path, Access::WRITE_OK).map_err(io::Error::from)
         }

@@ -132,9 +132,9 @@ impl Program {
 
     /// Receives bytes. Returns false at the end of stdout.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        // A program that does not read its stdin shows itself by not answering.
+        // An error here is ignored: a program that does not read its stdin does not answer either.
         let _ = self.child.poll_send(cx, &mut self.outbox);
-        // A new inbox each time, never asked for messages, holds the bytes unchanged.
+        // Use a new inbox each time. It keeps the bytes unchanged as long as nobody takes messages from it.
         let mut inbox = Inbox::new(TransportKind::Bytes, &Profile::agent());
         let received = ready!(self.child.poll_receive(cx, &mut inbox));
         Poll::Ready(match (received, inbox.space()) {
@@ -237,4 +237,4 @@ impl Stdout {
     }
 }
 
-const NO_FRAME: &str = "bytes that belong to no frame";
+const NO_FRAME: &str = "bytes outside of frames";

@@ -35,10 +35,10 @@
   "Wait until CONDITION returns true; WHAT is for the message."
   (while (not (funcall condition))
     (when (> (- (float-time) begun) patience)
-      (error "%s: it has not come in %s seconds" what patience))
+      (error "%s: not seen within %s seconds" what patience))
     (accept-process-output nil 0.02)))
 
-(defvar received nil "What has come from the server, newest piece first.")
+(defvar received nil "Output of the server, newest piece first.")
 (advice-add 'jsonrpc--process-filter :before (lambda (_process text) (push text received)))
 
 (advice-add 'jsonrpc-shutdown :before
@@ -77,7 +77,7 @@
            (list (length versions) (apply #'> versions)) (list (1+ changes) t))))
 
 (defun shown ()
-  "What Flymake shows, in order: (LINE COLUMN TEXT-THERE TYPE MESSAGE)."
+  "Diagnostics in Flymake, in order: (LINE COLUMN TEXT-THERE TYPE MESSAGE)."
   (flymake-start)
   (sort (mapcar (lambda (it)
                   (let ((start (flymake-diagnostic-beg it)))
@@ -99,12 +99,12 @@
       (error (error "%s; shown is %S, expected %S" (cadr error) last expected)))))
 
 (defun change (function)
-  "Call FUNCTION, which edits, and let Eglot tell of it."
+  "Call FUNCTION, which edits, and let Eglot send the change."
   (funcall function)
   (eglot--signal-textDocument/didChange))
 
 (defun hover-at (text)
-  "What ElDoc would show in the middle of TEXT, which is searched for."
+  "Text that ElDoc would show in the middle of TEXT, which is searched for."
   (goto-char (point-min))
   (search-forward text)
   (backward-char 1)
@@ -122,7 +122,7 @@
            (format "%s\n\n%s, %s in this document" text characters times))))
 
 (defun try-server (file)
-  "All of it, in FILE."
+  "Run all checks in FILE."
   (with-temp-file file
     (insert "A TODO stands here.\nThe the word is doubled.  \n" (make-string 103 ?x) "\nfine\n"))
   (find-file file)
@@ -145,7 +145,7 @@
               (insert "é漢🦀 ")
               (goto-char (point-max))
               (insert "🦀🦀 TODO 🦀 naïve Naïve 🦀\n")))
-    (check-shown "findings behind other characters"
+    (check-shown "findings after multi-byte characters"
                  `((1 6 "TODO" ,@task) (2 4 "the" ,@doubled) (2 24 "  " ,@space) (3 100 "xxx" ,@long)
                    (5 3 "TODO" ,@task) (5 16 "Naïve" ,@doubled)))
     (check-hover "naïve" "5 characters" "once")
@@ -161,7 +161,7 @@
               (delete-region (point) (line-end-position))
               (search-forward "xxx")
               (replace-match "")))
-    (check-shown "findings after edits behind them"
+    (check-shown "findings after edits in such lines"
                  `((1 6 "TODO" ,@task) (2 4 "the" ,@doubled) (5 3 "TODO" ,@task) (5 19 "TODO" ,@task)))
     (check-hover "TODO" "4 characters" "3 times")
     (check-hover "漢字" "2 characters" "once")
@@ -191,7 +191,7 @@
   (delete-directory folder t)
   (setq inhibit-message nil)
   (if failed (message "eglot.el: %s" failed)
-    (message "eglot.el: all as it should be, Emacs %s, %s" emacs-version
+    (message "eglot.el: all checks passed, Emacs %s, %s" emacs-version
              (file-name-nondirectory (directory-file-name (file-name-directory
                                                            (locate-library "eglot"))))))
   (kill-emacs (if failed 1 0)))

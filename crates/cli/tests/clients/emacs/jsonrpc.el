@@ -10,9 +10,9 @@
 ;;   wait until more output comes. So `call' below waits with the asynchronous function, and `jsonrpc-request'
 ;;   itself is used only where nothing else is pending.
 ;; - From Emacs 30 on, timers handle messages. If an answer and the server's end arrive together, the answer
-;;   is lost. So the answer to `shutdown' is looked for in the received bytes.
-;; - It skips what it does not understand, and ignores unexpected answers. So all messages are kept, and
-;;   checked at the end of each connection.
+;;   is lost. So the test looks for the answer to `shutdown' in the received bytes.
+;; - It skips messages that it does not understand, and ignores unexpected answers. So the test keeps all
+;;   messages, and checks them at the end of each connection.
 ;; - It does not expose the id of a request. Ids count from 1 on each connection.
 ;; - Emacs 28 reads the names of members as Latin-1, and refuses U+0000. So names are ASCII here.
 ;; - It does not send the `data' of an error response.
@@ -37,7 +37,7 @@
   "Wait until CONDITION returns true, preferably for output of PROCESS; WHAT is for the message."
   (while (not (funcall condition))
     (when (> (- (float-time) begun) patience)
-      (error "%s: it has not come in %s seconds" what patience))
+      (error "%s: not seen within %s seconds" what patience))
     (accept-process-output process 0.05)
     (accept-process-output nil 0)))
 
@@ -46,11 +46,11 @@
 (defclass remembering (jsonrpc-process-connection)
   ((received :initform nil :accessor received :documentation "Pieces of the input, newest first.")
    (notes :initform nil :accessor notes :documentation "Notifications, newest first.")
-   (sent :initform 0 :accessor sent :documentation "How many requests were made.")
-   (ended :initform nil :accessor ended :documentation "Whether all was read, and the end seen.")))
+   (sent :initform 0 :accessor sent :documentation "Number of requests.")
+   (ended :initform nil :accessor ended :documentation "True if all input was read and the end seen.")))
 
 (defun serve (_connection method params)
-  "What the server can call here."
+  "Methods that the server can call."
   (pcase method
     ('add (apply #'+ (append params nil)))
     ('mirror params)
@@ -310,5 +310,5 @@ UNMATCHED is the number of errors without an id that are due. Returns the answer
     (delete-process process))
   (setq inhibit-message nil)
   (if failed (message "jsonrpc.el: %s" failed)
-    (message "jsonrpc.el: all as it should be, Emacs %s" emacs-version))
+    (message "jsonrpc.el: all checks passed, Emacs %s" emacs-version))
   (kill-emacs (if failed 1 0)))

@@ -148,7 +148,7 @@ async function cancelling(isAnswered) {
   await served('status', {}, { running: 1 });
   controller.abort('no longer wanted');
   await cancelled;
-  // It stops at its next yield. Otherwise the time limit ends this.
+  // The tool stops at its next yield. If it does not, the time limit ends this loop.
   let running = 1;
   while (running !== 0) running = (await call('status', {})).structuredContent.running;
   // Everything before the answer to this has been read.

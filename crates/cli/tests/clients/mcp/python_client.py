@@ -204,7 +204,7 @@ class Visit:
             pass
         else:
             raise AssertionError("a call that was cancelled has a result")
-        # It stops at its next yield. Otherwise the time limit ends this.
+        # The tool stops at its next yield. If it does not, the time limit ends this loop.
         running = {"running": 1}
         while running != {"running": 0}:
             running = (await self.client.call_tool("status", {})).structured_content
@@ -212,7 +212,7 @@ class Visit:
         await self.client.send_ping()
         # MCP forbids an answer to a cancelled request; the agent profile sends one, and the SDK drops it.
         wanted = 1 if self.profile == "agent" else 0
-        check("answers to what was cancelled", len(dropped.ids), wanted)
+        check("answers to cancelled calls", len(dropped.ids), wanted)
         log.removeHandler(dropped)
         self.heard.clear()
 

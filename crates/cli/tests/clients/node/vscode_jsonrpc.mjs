@@ -201,7 +201,7 @@ async function agent() {
     events.push(event);
     whenLogged();
   });
-  // There is something to log only if the notification is carried out.
+  // The log has a record only if the notification took effect.
   assert.deepEqual(await server.request('setLogLevel', { level: 'error' }), { level: 'error', success: true });
   await connection.sendNotification('setLogLevel', { level: 'info' });
   assert.deepEqual(await server.request('events.subscribe', { topics: ['log'] }), { topics: ['log'] });
@@ -239,7 +239,7 @@ async function testbed() {
   for (const others of [0, 20]) {
     const source = new rpc.CancellationTokenSource();
     const cancelled = server.refusal('test.sleep', { ms: HOUR }, source.token);
-    // Answers to later requests show that it has begun, and that it delays no other.
+    // Answers to later requests show that the request has begun, and that it delays no other request.
     for (let other = 0; other < others; other++) assert.equal(await server.request('system.ping'), 'pong');
     source.cancel();
     assert.deepEqual(await cancelled, { code: -32800, message: 'Request cancelled' });

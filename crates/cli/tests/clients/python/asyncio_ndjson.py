@@ -82,7 +82,7 @@ class Daemon:
         await self.hears(what, wanted)
 
     async def ends(self, what):
-        check(f"output behind the end, {what}", await self.process.stdout.read(), b"")
+        check(f"output after the end, {what}", await self.process.stdout.read(), b"")
         check(f"exit status, {what}", await self.process.wait(), 0)
         await self.listener
 
@@ -219,7 +219,7 @@ async def both_ways(daemon):
         # It waits, and other requests are served.
         await daemon.asks("meanwhile", request(1, "system.ping"), result(1, '"pong"'))
         daemon.send(answer(theirs))
-        await daemon.hears("what the client answered", wanted)
+        await daemon.hears("the client's answer", wanted)
         return theirs
 
     first = await call_back('"a"', lambda theirs: result(theirs, 42), result('"a"', 42))

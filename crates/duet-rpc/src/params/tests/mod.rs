@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{LARGEST_ASKED, explain_result, read};
 use types::*;
 
-/// Stands for everything that a remote sends and that must not go back. It is in the rows too.
+/// Marks text of the remote that must not appear in an answer. The rows contain it too.
 const CANARY: &str = "cAnArY";
 
 fn params(text: &str) -> Params<'_> {
@@ -56,12 +56,16 @@ fn said(error: &Value) -> String {
 
 #[test]
 fn p7_parameters_become_a_type() {
-    assert_eq!(read::<(i64, String)>(&params(r#"[1,"a"]"#)).expect("it fits").1, "a");
-    let range: Range = read(&params(r#"{"start":{"line":1},"end":{"line":2}}"#)).expect("it fits");
+    assert_eq!(read::<(i64, String)>(&params(r#"[1,"a"]"#)).expect("the params fit").1, "a");
+    let range: Range =
+        read(&params(r#"{"start":{"line":1},"end":{"line":2}}"#)).expect("the params fit");
     assert_eq!((range.start.line, range.end.line), (1, 2));
-    let range: Range = read(&params(r#"[{"line":1},[2]]"#)).expect("it fits");
+    let range: Range = read(&params(r#"[{"line":1},[2]]"#)).expect("the params fit");
     assert_eq!((range.start.line, range.end.line), (1, 2));
-    assert_eq!(read::<Level>(&params(r#"["warn"]"#)).expect("it fits").level, Severity::Warn);
+    assert_eq!(
+        read::<Level>(&params(r#"["warn"]"#)).expect("the params fit").level,
+        Severity::Warn
+    );
     for text in ["", "null", "{}", "[]", r#"{"more":[1]}"#] {
         read::<IgnoredAny>(&params(text)).expect("everything is ignored");
     }
@@ -74,7 +78,7 @@ fn p7_absent_and_null_are_read_as_null_and_then_as_empty() {
         read::<Nothing>(&params(text)).expect("null is nothing");
         assert!(read::<Option<Range>>(&params(text)).expect("null is none").is_none());
         assert_eq!(read::<Value>(&params(text)).expect("null is a value"), Value::Null);
-        assert_eq!(read::<Choices>(&params(text)).expect("all is optional").verbose, None);
+        assert_eq!(read::<Choices>(&params(text)).expect("all members are optional").verbose, None);
         read::<Empty>(&params(text)).expect("an empty array");
         assert!(read::<Vec<u8>>(&params(text)).expect("an empty array").is_empty());
         assert!(read::<HashMap<String, u8>>(&params(text)).expect("an empty object").is_empty());
@@ -105,9 +109,9 @@ fn p7_the_culprit_is_named_by_its_path() {
         (wire::<Wrapped>, r#"{"inner":{"line":"cAnArY"}}"#, "inner.line: integer, not string"),
         (wire::<Choices>, r#"{"verbose":"cAnArY"}"#, "verbose: boolean, not string"),
         (wire::<Choices>, r#"{"at":{"line":"cAnArY"}}"#, "at.line: integer, not string"),
-        // The first in the order of the text, not of the alphabet.
+        // The error names the first wrong member in the text, not in the alphabet.
         (wire::<Range>, r#"{"start":1,"end":1}"#, "start: object, not number"),
-        // The names in a map are the remote's.
+        // The remote chooses the names in a map.
         (wire::<Points>, r#"{"cAnArY":{"line":"cAnArY"}}"#, "*.line: integer, not string"),
         (wire::<HashMap<u32, Vec<u8>>>, r#"{"7":["cAnArY"]}"#, "*[0]: integer, not string"),
         (wire::<HashMap<Topic, u8>>, r#"{"cAnArY":"cAnArY"}"#, "*: integer, not string"),
@@ -154,13 +158,13 @@ fn p7_errors_in_numbers_strings_and_arrays_name_the_expected_value() {
 }
 
 #[test]
-fn p7_members_that_are_missing_too_many_or_twice() {
+fn p7_missing_extra_and_duplicate_members_are_named() {
     check(&[
         (wire::<Range>, "{}", "start: object, not missing"),
         (wire::<Range>, r#"{"start":{}}"#, "start.line: integer, not missing"),
         (wire::<Range>, r#"{"start":{"line":1},"end":{}}"#, "end.line: integer, not missing"),
         (wire::<Vec<Range>>, r#"[{"start":[1]}]"#, "[0].end: object, not missing"),
-        // A value of any type, so there is no type to name; and the null behind it is not the culprit.
+        // The value may have any type, so the error names no type. The null after it is not the culprit.
         (wire::<(Hard, u8)>, r#"[{"raw":1,"wide":1}, null]"#, "[0].any: value, not missing"),
         (wire::<Strict>, r#"{"cAnArY":1}"#, "params: object without other members, not object"),
         (wire::<Strict>, r#"{"at":{"x":1}}"#, "at: object without other members, not object"),
@@ -220,7 +224,7 @@ fn p7_names_are_looked_for_in_a_bounded_number_of_steps() {
 }
 
 #[test]
-fn p7_enums() {
+fn p7_wrong_enum_values_are_located() {
     check(&[
         (wire::<Level>, r#"{"level":1}"#, "level: string, not number"),
         (wire::<Level>, r#"{"level":{}}"#, "level: object with one member, not object"),
@@ -313,7 +317,7 @@ fn e1_serde_message_of_the_application_is_not_sent() {
         (wire::<Custom>, r#"{"even":3}"#, "even: a valid value, not number"),
         (wire::<Custom>, r#"{"loud":"cAnArY"}"#, "loud: a valid value, not string"),
         (wire::<Custom>, r#"{"loud":[]}"#, "loud: string, not array"),
-        // But the text of `expecting` was written before the value came.
+        // The text of `expecting` does not depend on the value, so it is sent.
         (wire::<Custom>, r#"{"colour":"cAnArY"}"#, "colour: a colour, as #rrggbb, not string"),
         (wire::<Custom>, r#"{"colour":{"cAnArY":1}}"#, "colour: a colour, as #rrggbb, not object"),
     ]);
@@ -375,7 +379,7 @@ fn m9_parameters_that_are_nested_deeply_are_refused_and_harm_nothing() {
         assert_eq!(wire::<Nested>(&nested(depth))["data"], whole, "{depth}");
         assert_eq!(wire::<(Value, u8)>(&nested(depth))["code"], -32602, "{depth}");
     }
-    // Tall and large: going through it once for each level would take too long.
+    // Deep and large: one pass for each level would take too long.
     let large = nested(100).replacen("[]", &format!("[{}[]]", "[],".repeat(1 << 20)), 1);
     let error = wire::<(Nested, u8)>(&format!("[{large},null]"));
     assert_eq!(error["data"]["expected"], "valid parameters");

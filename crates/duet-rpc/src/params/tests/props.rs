@@ -1,4 +1,4 @@
-//! Random values, for types of every sort: nothing panics, and no error shows what was sent.
+//! Random values for types of every kind: nothing panics, and no error quotes the received text.
 
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     fn e1_error_answer_quotes_no_part_of_the_params(value in value()) {
-        // The types with closed lists are left out: these may show a string.
+        // Types with closed lists are left out, because their errors may quote a string.
         let wires = [
             wire::<Range>, wire::<Choices>, wire::<Pair>, wire::<Strict>, wire::<Wrapped>,
             wire::<Holder>, wire::<Flat>, wire::<Rest>, wire::<Custom>, wire::<Hard>, wire::<Nested>,

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// The start of a deadline's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountsFrom {
-    /// The moment of arming: a client that sends a signal waits that long, and no longer.
+    /// From the moment of arming: a client that sends a signal waits no longer than the patience.
     Trigger,
-    /// The last byte that left, if that is later: a slow reader loses nothing.
+    /// From the last byte that left, if that is later: a slow reader loses nothing.
     LastByte,
 }
 

@@ -1,8 +1,8 @@
 //! Watchdog: the thread that ends the process in time, whatever the runtime does (L5).
 //!
-//! A handler may block its thread or spin. On a runtime of one thread nothing else moves then: no timer,
-//! no signal, no task. So the final decision belongs to a thread outside the runtime. It waits in one
-//! call for everything: it polls stdin, stdout, the parent process and a socket, with the deadline as the
+//! A handler may block its thread or spin. On a runtime with one thread, nothing else runs then: no timer, no
+//! signal, no task. So the final decision belongs to a thread outside the runtime. That thread waits for
+//! everything in one `poll` call: stdin, stdout, the parent process and a socket, with the deadline as the
 //! timeout. A signal, or a thread that changes a deadline, writes a byte into that socket.
 
 mod deadline;
@@ -69,7 +69,7 @@ impl fmt::Display for ShutdownTrigger {
 pub(crate) type OnTrigger = Box<dyn Fn(ShutdownTrigger, &Alarm) + Send>;
 
 /// Owns the watchdog's thread. When it is dropped, the thread ends, unless the alarm is armed: then the
-/// thread stays until the end. After it, nobody receives the signals, and the process ignores them.
+/// thread runs until the process ends. After the thread has ended, the process ignores the signals.
 #[derive(Debug)]
 pub(crate) struct Watchdog(Alarm);
 
@@ -162,7 +162,7 @@ impl Alarm {
         self.wake();
     }
 
-    /// Notes that bytes have left. It is cheap enough for every write.
+    /// Records that bytes were sent. It is cheap enough for every write.
     pub(crate) fn progress(&self) {
         self.0.progress.now();
     }
@@ -202,7 +202,7 @@ impl Alarm {
         lock(&self.0.deadlines)
     }
 
-    /// Makes the thread look again. If the socket has no room for a byte, the thread wakes anyway.
+    /// Wakes the thread. If the socket has no room for a byte, an earlier byte wakes it.
     fn wake(&self) {
         let _ = (&self.0.wake_tx).write(&[0]);
     }
@@ -220,7 +220,7 @@ struct WatchdogThread {
     input: Option<OwnedFd>,
     /// The parent, until it ends.
     parent: Option<Parent>,
-    /// The output, until its reader ends.
+    /// The output, until its reader is gone.
     output: Option<OwnedFd>,
 }
 
@@ -235,7 +235,7 @@ impl WatchdogThread {
                 _ => {}
             }
             if self.tell_signals() {
-                // The trigger may have armed the alarm, and took time.
+                // The trigger may have armed the alarm, and handling it took time.
                 continue;
             }
             self.wait(next.map(|(at, _)| at));
@@ -270,7 +270,8 @@ impl WatchdogThread {
         }
     }
 
-    /// Waits for a wake byte, the end of the input or of the parent, or the time; `true` for the byte.
+    /// Waits for a wake byte, the end of the input, the output or the parent, or the timeout. Returns `true`
+    /// for a wake byte.
     fn poll(&mut self, time: Option<Duration>) -> rustix::io::Result<bool> {
         if let Some(input) = self.alarm.input().take() {
             self.input = Some(input);
@@ -289,11 +290,12 @@ impl WatchdogThread {
         }
         let glance = self.parent.as_ref().and_then(Parent::glance);
         let time = [time, glance].into_iter().flatten().min();
-        // A timeout that is rounded down would make this spin. A timeout that does not fit counts as
-        // none.
+        // Rounded up, because a timeout that is rounded down would make this spin. A timeout that does not
+        // fit counts as none.
         let time = time.map(|time| time + Duration::from_millis(1));
         let time = time.and_then(|time| rustix::event::Timespec::try_from(time).ok());
-        // A missing descriptor is never ready: `wake_rx`, polled for nothing, takes its slot.
+        // `wake_rx` without poll flags takes the slot of a missing descriptor, so that the slot is never
+        // ready.
         let nothing = || PollFd::new(&self.wake_rx, PollFlags::empty());
         let input = self.input.as_ref().map(|input| PollFd::new(input, END));
         let parent = self.parent.as_ref().and_then(Parent::fd);
@@ -315,7 +317,7 @@ impl WatchdogThread {
         if self.parent.take_if(|parent| is_told || parent.is_gone()).is_some() {
             self.tell(ShutdownTrigger::ParentEnded);
         }
-        // After the input: a client that closes both has ended, which is not a fault.
+        // Checked after the input: a client that closes both has ended normally.
         if self.output.take_if(|_| is_unread).is_some() {
             self.tell(ShutdownTrigger::OutputEnded);
         }

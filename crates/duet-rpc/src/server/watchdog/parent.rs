@@ -1,4 +1,4 @@
-//! The process that this one ends with, and a check that it still runs (L10).
+//! The parent process, whose end also ends the server (L10).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, getppid, test_kill_process};
 
-/// The interval of the watchdog's checks where the system has no notification.
+/// The interval of the watchdog's checks on systems without pidfds.
 const GLANCE: Duration = Duration::from_millis(250);
 
-/// A process to end with. The system's death signal (`PR_SET_PDEATHSIG`) does not serve: it comes when
-/// the *thread* ends that started us, and the process may live on.
+/// A process whose end ends this one. The system's death signal (`PR_SET_PDEATHSIG`) does not help: it comes
+/// when the *thread* that started us ends, while its process may live on.
 #[derive(Debug)]
 pub struct Parent {
     pid: Pid,
-    /// `true` if it was our parent when this was made. Then it has ended once we have another parent.
+    /// `true` if it was our parent at the start. In that case, another parent means that it has ended.
     is_direct: bool,
     /// Readable when the process has ended, on systems with pidfds.
     fd: Option<OwnedFd>,
@@ -27,7 +27,7 @@ impl Parent {
         getppid().map(Parent::new)
     }
 
-    /// The process with this id: our parent, or a process that had another start us.
+    /// The process with this id: our parent, or a process that started us through another process.
     pub fn with_id(pid: u32) -> Option<Parent> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         pid.map(Parent::new)

@@ -13,7 +13,7 @@ use signal_hook::{SigId, flag, low_level};
 pub(crate) enum Signal {
     /// The user pressed Ctrl-C.
     Interrupt,
-    /// Another process asks for it.
+    /// Another process asks this one to end.
     Terminate,
     /// The terminal is gone.
     HangUp,
@@ -22,7 +22,7 @@ pub(crate) enum Signal {
 impl Signal {
     const ALL: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::HangUp];
 
-    /// Its name, as people know it.
+    /// The usual name of the signal.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Signal::Interrupt => "SIGINT",
@@ -47,8 +47,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Notes each signal that comes, and then writes a byte to `wake_tx`. A signal that was ignored when
-    /// the process started, as SIGHUP is under `nohup`, stays ignored.
+    /// Records each signal, and then writes a byte to `wake_tx`. A signal that was ignored when the process
+    /// started, as SIGHUP is under `nohup`, stays ignored.
     pub(super) fn receive(wake_tx: &UnixStream) -> io::Result<Self> {
         let mut signals = Signals { came: Default::default(), registered: Vec::new() };
         // If stdout is a file at its size limit, the write fails like any other, and no signal ends the
@@ -58,8 +58,8 @@ impl Signals {
             if is_ignored(signal.number()) {
                 continue;
             }
-            // The order of registration is the order of execution: the thread that `wake_tx` wakes finds
-            // the note.
+            // Actions run in the order of registration, so the thread that `wake_tx` wakes finds the recorded
+            // signal.
             signals.registered.push(flag::register(signal.number(), Arc::clone(came))?);
             let wake_tx = wake_tx.try_clone()?;
             signals.registered.push(low_level::pipe::register(signal.number(), wake_tx)?);
@@ -69,7 +69,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The signals that have come since the last call.
+    /// The signals that have arrived since the last call.
     pub(super) fn take(&self) -> impl Iterator<Item = Signal> {
         let all = Signal::ALL.into_iter().zip(&self.came);
         all.filter(|(_, came)| came.swap(false, Ordering::SeqCst)).map(|(signal, _)| signal)

@@ -70,7 +70,7 @@ fn progress_gives_time_to_a_slow_reader() {
     progress.now();
     let later = deadlines.next(&progress).unwrap();
     assert!(later.0 > start + SHORT, "{later:?} {start:?}");
-    // A signal in the middle of it leaves less time.
+    // A signal during that time leaves less time.
     deadlines.add(start, SHORT, CountsFrom::Trigger, 2, &progress);
     assert_eq!(deadlines.next(&progress), Some((start + SHORT, 2)));
 }
@@ -166,7 +166,7 @@ fn a_signal_that_nobody_receives_any_more_is_ignored() {
 }
 
 #[test]
-#[ignore = "it is the other process of the tests above"]
+#[ignore = "the tests above run this in another process"]
 fn helper() {
     let role = std::env::var(ROLE).unwrap_or_default();
     match role.as_str() {

@@ -17,7 +17,7 @@ async fn shared_descriptors_keep_their_flags() {
 }
 
 #[tokio::test]
-async fn flags_that_had_to_be_changed_are_put_back() {
+async fn changed_flags_are_restored() {
     // A named pipe that nobody reads cannot be opened again for writing.
     let flags_of = |fd: &OwnedFd| fcntl_getfl(fd).unwrap().contains(OFlags::NONBLOCK);
     let (path, remote, output) = named_pipe("unread");

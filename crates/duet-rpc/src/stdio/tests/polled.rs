@@ -20,7 +20,7 @@ async fn frames_come_whole_and_then_the_end() {
         let mut receiving = pin!(receive_all(&mut stdio));
         assert!(once(|cx| receiving.as_mut().poll(cx)).is_pending());
         remote.write_all(b"[1]\n[2").unwrap();
-        // The runtime has a turn to notice it before the rest comes.
+        // The runtime has a turn to notice these bytes before the rest arrives.
         tokio::task::yield_now().await;
         assert!(once(|cx| receiving.as_mut().poll(cx)).is_pending());
         remote.write_all(b"]\n[3]").unwrap();
@@ -44,14 +44,14 @@ async fn bytes_that_arrived_earlier_are_received_at_the_first_poll() {
 }
 
 #[tokio::test]
-async fn an_end_right_behind_a_short_read_is_noticed() {
+async fn end_of_input_directly_after_a_short_read_is_noticed() {
     for (input, remote) in links() {
         let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
         let mut remote = File::from(remote);
         remote.write_all(b"[1]\n").unwrap();
         drop(remote);
         assert_eq!(receive_all(&mut stdio).await.unwrap(), ["[1]"]);
-        // It stays the end.
+        // Further reads also return the end.
         assert!(receive_all(&mut stdio).await.unwrap().is_empty());
     }
 }
@@ -87,7 +87,7 @@ async fn a_closed_end_is_noticed_while_reading_is_paused() {
 }
 
 #[tokio::test]
-async fn bytes_that_a_pause_has_seen_are_received_after_it() {
+async fn bytes_that_arrive_during_a_pause_are_received_after_it() {
     for (input, remote) in links() {
         let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
         let mut remote = File::from(remote);
@@ -98,7 +98,7 @@ async fn bytes_that_a_pause_has_seen_are_received_after_it() {
                 tokio::task::yield_now().await;
                 assert!(once(|cx| stdio.poll_remote_closed(cx)).is_pending());
             }
-            // The runtime will not report these bytes again: they must be found.
+            // The runtime will not report these bytes again, so the transport must look for them.
             let (mut inbox, mut found) = (inbox(), Vec::new());
             while found.is_empty() {
                 poll_fn(|cx| stdio.poll_receive(cx, &mut inbox)).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_full_link_is_pending_and_counts_the_sent_bytes() {
         send(&mut stdio, &mut outbox).await.unwrap();
         assert!(outbox.is_empty());
         assert!(matches!(once(|cx| stdio.poll_close(cx)), Poll::Ready(_)));
-        // The reader gets its end from the close, though the transport is still there.
+        // The close ends the input of the reader, although the transport still exists.
         let got = reader.join().unwrap();
         assert_eq!(got.len(), LARGE + 1);
         assert_eq!(got.last(), Some(&b'\n'));
@@ -134,7 +134,7 @@ async fn a_full_link_is_pending_and_counts_the_sent_bytes() {
     }
 }
 
-/// The system reports room only when there is much of it.
+/// The system reports room only when much of the buffer is free.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[tokio::test(start_paused = true)]
 async fn l5_progress_of_a_slow_reader_is_noticed() {
@@ -148,7 +148,7 @@ async fn l5_progress_of_a_slow_reader_is_noticed() {
             if signs.is_some_and(|signs| signs < outbox.signs()) {
                 break;
             }
-            // The first check only learns the number of bytes.
+            // The first check only records the number of bytes.
             signs.get_or_insert(outbox.signs());
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             assert!(once(|cx| stdio.poll_send(cx, &mut outbox)).is_pending());

@@ -59,7 +59,7 @@ async fn a_full_disk_is_an_error() {
 
 #[test]
 fn a_thread_that_waits_for_input_does_not_hold_up_the_runtime() {
-    // A pipe's end in a thread stands for a terminal on which nobody types.
+    // A pipe read by a thread simulates a terminal on which nobody types.
     let (input, remote) = pipe().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     runtime.block_on(async {

@@ -1,6 +1,6 @@
 //! A bad link between two peers. It promises only that bytes stay in order.
 //!
-//! It cuts bytes anywhere, delays them, takes only parts of a write, has little room, stalls, and breaks.
+//! It splits data at any byte, delays it, accepts only parts of a write, has little room, stalls, and breaks.
 //! All of that comes from the seed. The link has no task and no clock of its own.
 
 mod ends;
@@ -19,7 +19,7 @@ use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;
 use crate::world::{Lie, Mishap, WayTerms, When, World};
 
-/// No world polls a link as often as this.
+/// Maximum number of polls. No correct run needs so many.
 const TOO_OFTEN: usize = 1_000_000;
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct Inner {
     lie: Option<Lie>,
     /// The number of polls.
     asked: usize,
-    /// The most bytes that each side may have waiting to be written.
+    /// Maximum number of bytes that each side may have waiting to be written.
     most_waiting: [usize; 2],
 }
 
@@ -74,7 +74,7 @@ impl Link {
         self.inner().break_down(mishap);
     }
 
-    /// Returns `true` if nothing is under way.
+    /// Returns `true` if no bytes are in transit.
     pub(crate) fn is_idle(&self) -> bool {
         let is_idle = |way: &Way| way.load == 0 && way.handed.is_empty() && way.cutter.is_between();
         self.inner().ways.iter().all(is_idle)
@@ -130,16 +130,16 @@ impl Inner {
         }
     }
 
-    /// Counts a poll. A link that is polled for ever, on a clock that does not move, breaks.
+    /// Counts a poll. If a peer polls the link endlessly while the clock does not move, the link breaks.
     fn ask(&mut self) {
         self.asked += 1;
         if self.asked == TOO_OFTEN {
-            self.journal.object("it spins".to_owned());
+            self.journal.object("a peer spins".to_owned());
             self.break_down(Mishap::Reset);
         }
     }
 
-    /// Takes some bytes from a side; 0 stands for none now.
+    /// Takes some bytes from a side. Returns 0 if it takes none now.
     fn take(&mut self, side: usize, bytes: &[u8]) -> usize {
         let limit = match self.mishap {
             Some((by, byte, _)) if by == side => byte - self.ways[side].written,
@@ -150,7 +150,7 @@ impl Inner {
             && since < Instant::now()
         {
             let late = since.elapsed();
-            self.journal.object(format!("side {side} goes on {late:?} after there was room"));
+            self.journal.object(format!("side {side} continues {late:?} after there was room"));
         }
         let room = way.terms.room.saturating_sub(way.load);
         let most = 1 + way.random.below(way.terms.most_written) as usize;
@@ -209,7 +209,7 @@ impl Inner {
         taken
     }
 
-    /// Gives bytes to a side; `None` if there are none now, with the time of the next ones, if it is
+    /// Gives bytes to a side; `None` if there are none now. Also returns the time of the next bytes, if it is
     /// known.
     fn give(
         &mut self,

@@ -20,9 +20,9 @@ pub(super) struct Way {
     pub(super) under_way: VecDeque<Parcel>,
     /// Bytes that were written and not flushed.
     pub(super) held: VecDeque<Parcel>,
-    /// The number of bytes under way or held.
+    /// The number of bytes in transit or not flushed.
     pub(super) load: usize,
-    /// The number of bytes that the side has written, and that the other has read.
+    /// The number of bytes that one side has written, and that the other side has read.
     pub(super) written: usize,
     pub(super) read: usize,
     /// The time at which the first byte of the unfinished message was read.
@@ -30,7 +30,7 @@ pub(super) struct Way {
     pub(super) latest: Instant,
     /// The time since which there is room for the rest of the unfinished message.
     pub(super) room_since: Option<Instant>,
-    /// The end that comes behind all bytes under way.
+    /// The end of the stream, after all bytes in transit.
     pub(super) end: Option<WayEnd>,
     pub(super) cannot_write: Option<io::ErrorKind>,
     pub(super) is_silent: bool,
@@ -76,7 +76,7 @@ impl Way {
         }
     }
 
-    /// Puts bytes on their way.
+    /// Puts bytes in transit.
     pub(super) fn send(&mut self, bytes: VecDeque<u8>, piece: Option<usize>) {
         self.load += bytes.len();
         let delay = match self.random.once_in(self.terms.delayed) {
@@ -91,7 +91,7 @@ impl Way {
     }
 
     pub(super) fn flush(&mut self) {
-        // A task that is woken for nothing might wake another for nothing.
+        // Wake only a task that has something to do: it might wake another task in turn.
         if self.held.is_empty() {
             return;
         }
@@ -116,7 +116,7 @@ impl Way {
         }
     }
 
-    /// Notes room: a message that is begun goes on as soon as there is some.
+    /// Records the time at which there is room. A peer must then continue its unfinished message.
     pub(super) fn look_at_room(&mut self) {
         let goes_on = !self.cutter.is_between() && self.load < self.terms.room;
         self.room_since = goes_on.then(|| self.room_since.unwrap_or_else(Instant::now));
@@ -134,7 +134,7 @@ impl Way {
         }
     }
 
-    /// Makes the caller try again, immediately or later, without need.
+    /// Makes the caller retry without need, immediately or later.
     pub(super) fn hesitates(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Error>> {
         if self.random.once_in(self.terms.interrupted) {
             return Some(Poll::Ready(io::ErrorKind::Interrupted.into()));

@@ -1,4 +1,4 @@
-//! Answers: every request is answered once, and nothing else is.
+//! Answers: every request is answered once, and no other message is answered.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Oracle<'_> {
     /// Checks the answers of a side to the messages that reached it.
     fn check_answers_of(&mut self, side: usize) {
         let mut objections = Vec::new();
-        // The time at which each request reached it, and whether that is certain.
+        // The time at which each request reached the side, and `true` if that is certain.
         let mut asked: BTreeMap<&str, (u64, bool)> = BTreeMap::new();
         let mut cancelled: BTreeMap<&str, u64> = BTreeMap::new();
         for message in &self.messages[1 - side] {
@@ -75,12 +75,12 @@ impl Oracle<'_> {
                 match asked.get(&*id) {
                     Some((at, _)) if *at <= message.sent => {}
                     _ => objections
-                        .push(format!("side {side} has answered {id}, which nobody asked")),
+                        .push(format!("side {side} has answered {id}, which was not requested")),
                 }
                 let was_cancelled = cancelled.get(&*id).is_some_and(|at| *at <= message.sent);
                 let is_allowed = match end {
                     End::Code(-32800) => was_cancelled && dialect.answers_cancelled(),
-                    // `check_busy` checks whether that was right.
+                    // `check_busy` checks refusals.
                     End::Code(code) => matches!(code, -32603 | -32003..=-32000),
                     _ => true,
                 };
@@ -104,7 +104,7 @@ impl Oracle<'_> {
         let cut =
             self.when(|event| matches!(event, Event::ReadEnd(of) if *of == side)).take(1).count();
         if to_nobody > faults + oversize + cut {
-            objections.push(format!("side {side} has found {to_nobody} faults, of {faults}"));
+            objections.push(format!("side {side} has answered {to_nobody} faults of {faults}"));
         }
         if self.world.lives_on() && self.outcome.was_quiet {
             for (id, (at, is_sure)) in &asked {
@@ -151,7 +151,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Messages of a handler go before its answer.
+    /// Messages of a handler are sent before its answer.
     fn check_told_before_answered(&mut self, side: usize) {
         for (_, event) in &self.book.events {
             let Event::Told { side: by, number, is_sent: true } = event else { continue };
@@ -168,7 +168,7 @@ impl Oracle<'_> {
                 place(&|kind| matches!(kind, Kind::Answer(of, End::Value(_)) if of == id));
             if answered.is_some_and(|answered| told.is_none_or(|told| told > answered)) {
                 self.objections
-                    .push(format!("side {side} has answered {id} before it told {number}"));
+                    .push(format!("side {side} has answered {id} before it sent {number}"));
             }
         }
     }

@@ -2,9 +2,9 @@
 //! too many were in flight (L8, P9).
 //!
 //! A request is refused when it is handled, between its last byte and that of the refusal. Messages are
-//! handled in the order in which they came. So the requests in flight at that time are those that came
-//! before, less those that had ended when the request came: a peer learns of the end of a handler before
-//! it reads on.
+//! handled in the order in which they came. So the requests in flight at that time are the earlier requests,
+//! except those that had ended when the request arrived. A peer notices the end of a handler before it reads
+//! on.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct Came {
     id: Option<String>,
     /// The number under which its handler is in the journal.
     number: Option<u64>,
-    /// The most memory that it takes while it waits.
+    /// Maximum memory that it takes while it waits.
     cost: usize,
 }
 
@@ -39,7 +39,7 @@ struct Answered {
     refused_by: Option<usize>,
     /// The bytes of answers before it in its batch, if it is in one.
     batch: Option<usize>,
-    /// `true` if it was refused when it came, and not when its turn came.
+    /// `true` if it was refused on arrival, and not when its turn came.
     was_never_in: bool,
 }
 
@@ -130,14 +130,14 @@ impl Oracle<'_> {
         let profile = &self.world.sides[side].profile;
         let (limits, named) = (&profile.limits, answer.refused_by.unwrap_or_default());
         if self.closes(side, &account.came[n]) {
-            return Err("what closes is never one too many".to_owned());
+            return Err("the closing method is never refused".to_owned());
         }
         let in_flight = account.in_flight_before(n).count();
         let is_counted = profile.order != Order::Sequential;
         if is_counted && named == limits.in_flight && in_flight >= limits.in_flight {
             return Ok(());
         }
-        // A request that cannot begin is refused only if an awaited answer may stand behind it.
+        // A request that cannot begin is refused only if an awaited answer may follow it in the stream.
         let has_one_lane = matches!(profile.order, Order::Sequential | Order::Barrier);
         let at = account.came[n].at;
         let begun = |other: usize| account.has_begun(other, at, has_one_lane);
@@ -182,7 +182,7 @@ impl Oracle<'_> {
         let in_flight = account.came[..n].iter().filter(was_in_flight).count();
         match in_flight < profile.limits.in_flight {
             true => Ok(()),
-            false => Err(format!("taken, although {in_flight} were in flight")),
+            false => Err(format!("accepted although {in_flight} were in flight")),
         }
     }
 
@@ -213,7 +213,7 @@ impl Oracle<'_> {
                 let ids = &piece.requests;
                 let is_answered = match ids.is_empty() {
                     false => ids.iter().any(|id| account.answers.contains_key(id)),
-                    // Its faults are answered without an id, in a batch that the end may cut off.
+                    // The answers to its faults have no id, in a batch that the end may cut off.
                     true => piece.faults == 0 || account.answers.contains_key("null"),
                 };
                 !is_answered

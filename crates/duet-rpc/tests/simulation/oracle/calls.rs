@@ -9,7 +9,7 @@ use crate::world::{Act, Deed};
 const LONGEST: usize = 3500;
 
 impl Oracle<'_> {
-    /// Each call ends once, as the bytes that were read say.
+    /// Each call ends once, in agreement with the received bytes.
     pub(super) fn check_calls(&mut self) {
         for call in &self.book.calls {
             if let Err(why) = self.check_call(call) {
@@ -53,7 +53,7 @@ impl Oracle<'_> {
                     return Err("no such answer came then".into());
                 }
                 if *at > deadline {
-                    return Err(format!("it was over at {deadline}"));
+                    return Err(format!("its deadline was {deadline}"));
                 }
             }
             Some(End::Value(_) | End::Code(_)) => {}
@@ -63,33 +63,33 @@ impl Oracle<'_> {
                     return Err(format!("its deadline is {deadline}"));
                 }
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("its answer had come".into());
+                    return Err("its answer had arrived".into());
                 }
                 if !self.messages[call.side].iter().any(is_it)
                     && self.had_room(call.side, call.begun, *at)
                 {
-                    return Err("it was never sent, and there was room".into());
+                    return Err("it was never sent although there was room".into());
                 }
             }
             Some(End::Disconnected) => {
                 if !self.has_ended(call.side, *at) {
-                    return Err("the connection stands".into());
+                    return Err("the connection is open".into());
                 }
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("its answer had come".into());
+                    return Err("its answer had arrived".into());
                 }
             }
             Some(End::Capacity) => {
                 let most = self.world.sides[call.side].profile.limits.pending_calls;
                 let pending = self.pending_beside(call);
                 if pending < most {
-                    return Err(format!("{pending} were pending, and {most} may be"));
+                    return Err(format!("{pending} were pending, the limit is {most}"));
                 }
             }
-            Some(End::Other(_)) => return Err("no call ends so".into()),
+            Some(End::Other(_)) => return Err("no call may end like this".into()),
             None => {
                 if sure.any(|(arrived, ..)| arrived < *at) {
-                    return Err("it was dropped, and its answer had come".into());
+                    return Err("it was dropped although its answer had arrived".into());
                 }
             }
         }
@@ -153,8 +153,7 @@ impl Oracle<'_> {
         ends.any(|at| at <= by)
     }
 
-    /// The number of other calls of the same side that were pending in the moment in which a call was
-    /// made.
+    /// The number of other calls of the same side that were pending when a call was made.
     fn pending_beside(&self, call: &Call) -> usize {
         let at = call.begun;
         let is_beside = |other: &&Call| {
@@ -166,7 +165,8 @@ impl Oracle<'_> {
         self.book.calls.iter().filter(is_beside).count()
     }
 
-    /// If nothing waits for anything else, each call ends as its plan says; otherwise, as it may.
+    /// If nothing waits for anything else, each call ends as planned. Otherwise it must end in one of the
+    /// allowed ways.
     pub(super) fn check_plans(&mut self) {
         for act in &self.world.acts {
             let number = act.number * STEP;
@@ -202,7 +202,7 @@ impl Oracle<'_> {
         }
     }
 
-    /// Returns `true` if a call of a plan can end like this, if others get in its way.
+    /// Returns `true` if a planned call may end like this when other calls delay it.
     fn may_end_so(&self, act: &Act, number: u64, end: &End) -> bool {
         let plan = &act.plan;
         let is_planned = plan.end(number).is_some_and(|(_, e)| e == *end);

@@ -1,4 +1,4 @@
-//! The end of the connection: states in their order, and a reason that was seen (P5).
+//! The end of the connection: states in order, and a reason that the journal confirms (P5).
 
 use duet_rpc::CloseReason;
 
@@ -15,8 +15,8 @@ impl Oracle<'_> {
         self.check_released();
     }
 
-    /// A context that outlived its handler is cancelled at the end, or by a cancellation, and by nothing
-    /// else. That it is cancelled at all shows when no task is left.
+    /// A context that outlived its handler is cancelled only by the end of the connection or by a
+    /// cancellation. If it were never cancelled, a task would be left at the end.
     fn check_released(&mut self) {
         for (at, event) in &self.book.events {
             let Event::Released { side, number } = *event else { continue };
@@ -76,11 +76,11 @@ impl Oracle<'_> {
             matches!(disconnect.reason(), CloseReason::ReadFailed | CloseReason::WriteFailed);
         if !is_right || disconnect.failure().is_some() != has_cause {
             let reason = disconnect.reason();
-            self.object(format!("side {side} says that it ended by {reason:?}: {disconnect:?}"));
+            self.object(format!("side {side} reports the reason {reason:?}: {disconnect:?}"));
         }
     }
 
-    /// An unmatched answer came too late, or came from the injector, or answers it.
+    /// An unmatched answer arrived too late, came from the injector, or answers the injector.
     fn check_unmatched(&mut self, side: usize) {
         let given_up = self.book.calls.iter().filter(|call| {
             call.side == side

@@ -9,7 +9,7 @@ use crate::journal::{Emitted, Event};
 use crate::world::{CALL_TIMEOUT, DRAIN};
 
 impl Oracle<'_> {
-    /// Events come in their order, and the first one behind a gap says how many were left out (P9).
+    /// Events arrive in order, and the first event after a gap has the number of dropped events (P9).
     pub(super) fn check_events(&mut self) {
         for side in [0, 1] {
             let mut streams: BTreeMap<&str, u64> = BTreeMap::new();
@@ -18,7 +18,7 @@ impl Oracle<'_> {
                 let Kind::Event(topic, sequence, dropped) = &message.kind else { continue };
                 let last = streams.insert(topic, *sequence).unwrap_or(0);
                 if *sequence != last + 1 + dropped {
-                    let event = format!("event {sequence} of {topic} behind {last}");
+                    let event = format!("event {sequence} of {topic} after {last}");
                     objections.push(format!("side {side} sent {event}, {dropped} dropped"));
                 }
             }
@@ -26,8 +26,8 @@ impl Oracle<'_> {
         }
     }
 
-    /// An event that was taken and not dropped leaves before the connection gets idle, and before it
-    /// closes, if it closes before its deadline.
+    /// An event that was accepted and not dropped is sent before the connection becomes idle. It is also sent
+    /// before a close that finishes within its deadline.
     pub(super) fn check_delivery(&mut self) {
         if self.world.mishap.is_some() {
             return;
@@ -67,7 +67,8 @@ impl Oracle<'_> {
             if let Event::NoRoom(side) = event
                 && self.had_room(*side, at.saturating_sub(CALL_TIMEOUT), *at)
             {
-                self.objections.push(format!("side {side} gave up at {at}, and there was room"));
+                self.objections
+                    .push(format!("side {side} gave up at {at} although there was room"));
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Oracle: judges a run, from its own account of all bytes on the link and all reactions of the peers.
+//! Oracle: checks a run against the journal of all bytes on the link and all reactions of the peers.
 //!
-//! If only the plans decide, a call ends as its plan says. Otherwise the link decides: a call ends with
-//! its answer when the last byte of that is read, or at its deadline if no answer was read before.
+//! If only the plans decide, a call ends as planned. Otherwise the link decides: a call ends when the last
+//! byte of its answer is read, or at its deadline.
 
 mod answers;
 mod busy;
@@ -102,7 +102,8 @@ impl Oracle<'_> {
                     }
                     None => {
                         let text = String::from_utf8_lossy(&frame.body).into_owned();
-                        self.objections.push(format!("side {side} sent no message: {text}"));
+                        self.objections
+                            .push(format!("side {side} sent bytes that are not a message: {text}"));
                     }
                 }
             }

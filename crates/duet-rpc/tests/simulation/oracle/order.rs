@@ -93,7 +93,7 @@ impl Oracle<'_> {
                         let last = latest.insert(lane, place);
                         if last.is_some_and(|last| last > place) {
                             objections
-                                .push(format!("side {side} has begun {number} behind a later one"));
+                                .push(format!("side {side} has begun {number} after a later one"));
                         }
                         let blocks = |other: &usize| {
                             let other = &arrived[*other];
@@ -111,7 +111,7 @@ impl Oracle<'_> {
                     running.insert(place);
                     let most = profile.limits.in_flight.max(1);
                     if running.len() > most && profile.order != Order::Sequential {
-                        objections.push(format!("side {side} runs {} at once", running.len()));
+                        objections.push(format!("side {side} runs {} at a time", running.len()));
                     }
                 }
                 Event::Stops { side: of, number } if *of == side => {
@@ -131,7 +131,7 @@ impl Oracle<'_> {
                 }
             }
         }
-        // No notification is lost on the way to its handler, because nobody would notice.
+        // Checks that every notification reaches its handler. No answer would show that it is lost.
         let may_drop = self.world.has_small_limits(&self.world.sides[side]);
         for message in arrived.iter().filter(|message| !message.is_request && !message.is_late) {
             let is_last = message.number >= LAST || message.number >= STRANGERS;
