@@ -2,6 +2,7 @@
 //! under the same name.
 
 #[path = "../../crates/duet-rpc/src/net/web"]
+#[allow(dead_code, unused_imports, reason = "only the library uses the rest")]
 mod web {
     pub(super) mod access;
     mod status;

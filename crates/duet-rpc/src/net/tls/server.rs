@@ -49,7 +49,7 @@ pub enum ClientCertificates {
 
 struct Settings {
     files: ServerFiles,
-    state: Mutex<Served>,
+    state: Mutex<CertificateInUse>,
 }
 
 #[derive(Clone)]
@@ -59,7 +59,7 @@ struct ServerFiles {
     client_ca: Option<(PathBuf, ClientCertificates)>,
 }
 
-struct Served {
+struct CertificateInUse {
     configs: Arc<PerProtocol<ServerConfig>>,
     watched: WatchedFiles,
     looked_at: Instant,
@@ -92,7 +92,7 @@ impl TlsServer {
     fn load(files: ServerFiles) -> io::Result<Self> {
         let watched = files.watch();
         let configs = Arc::new(files.load()?);
-        let state = Mutex::new(Served { configs, watched, looked_at: Instant::now() });
+        let state = Mutex::new(CertificateInUse { configs, watched, looked_at: Instant::now() });
         Ok(TlsServer(Arc::new(Settings { files, state })))
     }
 
@@ -109,7 +109,7 @@ impl TlsServer {
         state.configs.get(inside)
     }
 
-    fn reload_into(&self, state: &mut Served) -> io::Result<()> {
+    fn reload_into(&self, state: &mut CertificateInUse) -> io::Result<()> {
         // The stamps first: a change while the files are read is noticed at the next look.
         state.watched.have_changed();
         let loaded = state.watched.can_be_read_again().and_then(|()| self.0.files.load());
