@@ -10,6 +10,7 @@ pub mod process;
 #[path = "../../crates/duet-rpc/src/log_limit.rs"]
 mod log_limit;
 #[path = "../../crates/duet-rpc/src/remote.rs"]
+#[allow(dead_code, reason = "only the library uses the rest")]
 pub mod remote;
 #[path = "../../crates/duet-rpc/src/sync.rs"]
 mod sync;
