@@ -111,7 +111,7 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 /// code is 5 if there was no connection, which includes a failed WebSocket handshake, and otherwise 6.
 #[test]
 fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
-    let too_large = "the server refused: 413 Content Too Large; the server takes no";
+    let too_large = "the server refused: 413 Content Too Large; the server does not accept";
     let words: [(&[u8], &str); 10] = [
         (b"", "the connection broke before the answer came"),
         (b"220 ready\r\n", "the server does not speak HTTP"),
