@@ -178,3 +178,26 @@ async fn p3_a_cancellation_in_another_request_finds_the_one_that_it_cancels() {
         assert!(pending.is_err() && told.try_recv().is_err(), "another session goes on");
     }
 }
+
+#[tokio::test]
+async fn p3_a_client_that_begins_with_initialize_gets_the_name_of_a_session() {
+    let service = service(methods().method("initialize", || 1));
+    let begin = request(1, "initialize");
+    let mut names = Vec::new();
+    for (asked, has_name) in [
+        (streaming(&begin), true),
+        (streaming(&begin), true),
+        (with(streaming(&begin), "mcp-session-id", "mine"), false),
+        (post(&begin), false),
+        (streaming(&call(1)), false),
+        (streaming("{"), false),
+        (streaming(r#"{"jsonrpc":"2.0","method":"initialize"}"#), false),
+    ] {
+        let response = send(&service, asked).await;
+        let name = response.headers().get("mcp-session-id").cloned();
+        assert_eq!(name.is_some(), has_name, "{name:?}");
+        assert_eq!(response.headers().contains_key("access-control-expose-headers"), has_name);
+        names.extend(name);
+    }
+    assert_ne!(names[0], names[1]);
+}
