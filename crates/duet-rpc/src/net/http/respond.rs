@@ -19,7 +19,7 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{EVENT_STREAM, EventBody, is_answer, takes_events};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, SentMessage, takes_events};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
 use super::rules::{Asked, Rules, content_length, expectation};
@@ -137,19 +137,20 @@ impl Responder {
         let session = session::begin(parts, &message);
         let remote = with_identity(self.remote.clone(), admitted.identity);
         let remote = remote.with_headers(std::mem::take(&mut parts.headers));
-        let mut exchange = hub.exchange(message, remote, takes_events);
+        let exchange = hub.exchange(message, remote, takes_events);
+        let mut exchange = AnswerLast::new(exchange, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
-            Some(first) if takes_events && !is_answer(&first) => {
+            Some(SentMessage::Event(first)) => {
                 let events = EventBody::new(exchange, first, Arc::clone(hub.budget()));
                 let mut response = Response::new(HttpBody::events(events));
                 add_headers(response.headers_mut(), EVENTS);
                 name_session(&mut response, session);
                 return response;
             }
-            answer => answer,
+            Some(SentMessage::Answer(answer)) => Some(answer),
+            None => None,
         };
-        // A notification in the same batch may still be handled.
-        while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
+        let exchange = exchange.exchange();
         let mut response = match answer {
             Some(answer) => {
                 let mut response = Response::new(HttpBody::message(answer, hub.budget()));
