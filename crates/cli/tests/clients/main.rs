@@ -3,6 +3,7 @@
 //! REAL_CLIENTS is `required`.
 #![cfg(unix)]
 
+mod axum;
 mod curl;
 mod everyone;
 mod foreign_server;
