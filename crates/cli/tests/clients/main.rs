@@ -4,6 +4,10 @@
 #![cfg(unix)]
 
 mod axum;
+#[path = "../../../duet-rpc/tests/support/certificates.rs"]
+mod certificates;
+mod certified;
+mod chromium;
 mod curl;
 mod everyone;
 mod foreign_server;
