@@ -11,34 +11,45 @@ use super::support::listening::{HTTP, Server};
 use super::{has, skip};
 
 /// Response that curl received.
-struct Got {
-    status: u16,
-    head: String,
-    body: String,
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
-/// Runs curl with these arguments, and with options that show everything.
-fn curl(url: &str, arguments: &[&str]) -> Got {
+/// A curl with options that show everything.
+pub(crate) fn command(url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--max-time", "30", "--noproxy", "*"]);
     command.args(["--dump-header", "-", "--write-out", "\n%{http_code}"]);
-    let output =
-        command.args(arguments).arg(url).stdin(Stdio::null()).output().expect("the program starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
+    command.args(arguments).arg(url).stdin(Stdio::null());
+    command
+}
+
+/// Runs curl with these arguments.
+pub(crate) fn curl(url: &str, arguments: &[&str]) -> Got {
+    try_curl(url, arguments).unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
+}
+
+/// Runs curl with these arguments. The error is its reason.
+pub(crate) fn try_curl(url: &str, arguments: &[&str]) -> Result<Got, String> {
+    let output = command(url, arguments).output().expect("the program starts");
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let (text, status) = text.rsplit_once('\n').expect("the status stands last");
     // Heads of interim responses come before the final one.
-    let start = text.rfind("HTTP/1.1 ").expect("a head");
+    let start = text.rfind("HTTP/1.1 ").or_else(|| text.rfind("HTTP/2 ")).expect("a head");
     let (head, body) = text[start..].split_once("\r\n\r\n").expect("a head ends");
-    Got {
+    Ok(Got {
         status: status.parse().expect("a number"),
         head: head.to_lowercase(),
         body: body.to_owned(),
-    }
+    })
 }
 
-const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
+pub(crate) const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"system.ping"}"#;
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"system.ping"}"#;
 
 #[test]

@@ -148,6 +148,17 @@ script!(
     }
 );
 
+#[test]
+fn p3_the_mcp_sdk_for_node_accepts_the_mcp_server_over_http_and_websocket() {
+    MCP_NODE.succeeds_over("http");
+    MCP_NODE.succeeds_over("ws");
+}
+
+#[test]
+fn p3_mcp_for_python_accepts_the_mcp_server_over_http() {
+    MCP_PYTHON.succeeds_over("http");
+}
+
 script!(
     OUR_EMACS,
     our_client_for_emacs_works_with_the_daemon,

@@ -3,6 +3,11 @@
 //! REAL_CLIENTS is `required`.
 #![cfg(unix)]
 
+mod axum;
+#[path = "../../../duet-rpc/tests/support/certificates.rs"]
+mod certificates;
+mod certified;
+mod chromium;
 mod curl;
 mod everyone;
 mod foreign_server;

@@ -70,6 +70,15 @@ impl Script {
         }
     }
 
+    /// Checks that the script succeeds with the real server over another transport.
+    pub(crate) fn succeeds_over(&self, transport: &str) {
+        if self.is_here() {
+            let mut command = self.prepare(&Stage::real(self.server), "60");
+            let output = command.env("TRANSPORT", transport).output().expect("it is here");
+            assert!(output.status.success(), "{} {transport}: {}", self.file, said(&output));
+        }
+    }
+
     /// Returns the script's output if it does not notice this sabotage.
     fn misses(&self, mischief: &'static str) -> Option<String> {
         let output = self.run(&Stage::sabotaged(self.server, mischief), patience_with(mischief));
@@ -127,6 +136,10 @@ impl Script {
     }
 
     fn run(&self, stage: &Stage, patience: &str) -> Output {
+        self.prepare(stage, patience).output().expect("it is here")
+    }
+
+    fn prepare(&self, stage: &Stage, patience: &str) -> Command {
         let mut command = self.command();
         for (variable, program) in &stage.programs {
             command.env(variable, program);
@@ -140,7 +153,8 @@ impl Script {
             command.env("BUILT", "1");
         }
         command.env_remove("DUET_RPC_LOG").env_remove("NO_COLOR");
-        command.stdin(Stdio::null()).output().expect("the program starts")
+        command.stdin(Stdio::null());
+        command
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
+use super::certified::Certified;
 use super::script::{Stage, patience_with};
 use super::support::folder::Folder;
 use super::support::listening::{Server, WS};
@@ -88,4 +89,37 @@ fn t2_t3_websockets_for_python_is_served_and_refused() {
         command.arg(root().join("crates/cli/tests/clients/websockets_client.py"));
         command
     });
+}
+
+/// Runs a script over TLS. Its last arguments are the URL of a daemon with a token, the file of its authority, and the
+/// token.
+fn check_over_tls(mut command: Command) {
+    let certified = Certified::new();
+    let tokens = certified.folder.write("tokens", TOKEN);
+    let options = [&["--token-file", &tokens][..], &certified.options()].concat();
+    let server = Server::rpc("agent", &["wss://127.0.0.1:0/"], &options);
+    command.args([&server.url("wss").text, &certified.authority, TOKEN]).stdin(Stdio::null());
+    let output = command.output().expect("it is here");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.stop();
+}
+
+#[test]
+fn t3_t5_ws_for_node_is_served_and_refused_over_tls() {
+    let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
+        return skip("`ws` for Node", "scripts/clients has not fetched it");
+    };
+    let mut command = Command::new("node");
+    command.arg(root().join("crates/cli/tests/clients/wss.mjs")).arg(&modules);
+    check_over_tls(command);
+}
+
+#[test]
+fn t3_t5_websockets_for_python_is_served_and_refused_over_tls() {
+    let Some(python) = fetched("python/bin/python") else {
+        return skip("`websockets` for Python", "scripts/clients has not fetched it");
+    };
+    let mut command = Command::new(&python);
+    command.arg(root().join("crates/cli/tests/clients/wss_client.py"));
+    check_over_tls(command);
 }

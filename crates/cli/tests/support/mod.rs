@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::thread;
 
+pub(crate) mod browser;
 pub(crate) mod daemon;
 pub(crate) mod folder;
 pub(crate) mod listening;
@@ -40,7 +41,11 @@ pub(crate) fn say_skipped(what: &str, why: &str) {
 /// Returns true if this program can be run.
 pub(crate) fn has(program: &str) -> bool {
     let mut command = Command::new(program);
-    let question = if program == "openssl" { "version" } else { "--version" };
+    let question = match program {
+        "openssl" => "version",
+        "nginx" => "-v",
+        _ => "--version",
+    };
     command.arg(question).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

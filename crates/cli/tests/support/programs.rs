@@ -28,7 +28,7 @@ pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     let program = folder.join("examples").join(name);
     if !program.exists() {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", package, "--example", name]);
+        cargo.args(["build", "--quiet", "--package", package, "--all-features", "--example", name]);
         cargo.args(folder.ends_with("release").then_some("--release"));
         assert!(cargo.status().expect("cargo runs").success());
     }

@@ -8,14 +8,18 @@
 //!
 //! A cancelled request gets no answer, because the protocol demands that. With the argument `agent` the server uses
 //! `Profile::agent()`, which answers a cancelled request with -32800.
+//!
+//! `--listen http://127.0.0.1:4000/mcp` serves Streamable HTTP, and `--listen ws://127.0.0.1:4000/mcp` WebSocket. Each
+//! needs the feature of its transport.
 
 mod agent;
 mod tools;
 
-use std::process::ExitCode;
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use duet_rpc::Profile;
+use duet_rpc::transport::Listener;
+use duet_rpc::{Context, Profile, Server};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -25,11 +29,16 @@ use agent::{AgentClient, Progress};
 /// the error "Method not found", and falls back to `initialize`.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// The server. It has one client, the agent that started it, so its state is a field.
+/// The server, with the state that all clients share.
 #[derive(Default)]
 struct NumbersAndWords {
-    client_has_roots: AtomicBool,
     running: tools::Running,
+}
+
+/// The state of one connection. Over HTTP each request is one, so a client there has no roots.
+#[derive(Default)]
+struct ClientState {
+    has_roots: AtomicBool,
 }
 
 #[derive(Default, Deserialize)]
@@ -45,8 +54,10 @@ impl NumbersAndWords {
         &self,
         protocol_version: String,
         capabilities: Map<String, Value>,
+        cx: Context,
     ) -> Value {
-        self.client_has_roots.store(capabilities.contains_key("roots"), Ordering::Relaxed);
+        let client = cx.peer().extension::<ClientState>();
+        client.has_roots.store(capabilities.contains_key("roots"), Ordering::Relaxed);
         // A client that does not support our version disconnects.
         let asked_for = VERSIONS.into_iter().find(|version| *version == protocol_version);
         json!({
@@ -79,9 +90,11 @@ impl NumbersAndWords {
         #[rpc(default)] arguments: Map<String, Value>,
         #[rpc(default, name = "_meta")] meta: Meta,
         agent: AgentClient,
+        cx: Context,
     ) -> Value {
+        let client = cx.peer().extension::<ClientState>();
         let progress = Progress { token: meta.progress_token, agent };
-        match self.run(name, Value::Object(arguments), &progress).await {
+        match self.run(name, Value::Object(arguments), &progress, &client).await {
             // The text is for clients that do not read structured content yet.
             Ok(content) => json!({
                 "content": [{"type": "text", "text": content.to_string()}],
@@ -94,11 +107,27 @@ impl NumbersAndWords {
     }
 }
 
-fn main() -> ExitCode {
+fn main() -> Result<(), Box<dyn Error>> {
     // Both profiles run requests concurrently.
-    let profile = match std::env::args().nth(1).as_deref() {
-        Some("agent") => Profile::agent(),
-        _ => Profile::mcp(),
-    };
-    duet_rpc::serve(profile, NumbersAndWords::default().into_router())
+    let (mut profile, mut listener) = (Profile::mcp(), None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match &*argument {
+            "agent" => profile = Profile::agent(),
+            "mcp" => {}
+            "--listen" => {
+                let address = arguments.next().ok_or("--listen needs an address")?;
+                listener = Some(Listener::bind(&*address)?);
+            }
+            _ => return Err(format!("unknown argument: {argument}").into()),
+        }
+    }
+    let mut server =
+        Server::new().profile(profile).router(NumbersAndWords::default().into_router());
+    if let Some(listener) = listener {
+        server = server.listen(listener).on_listening(|addresses| {
+            addresses.iter().for_each(|address| eprintln!("listening on {address}"));
+        });
+    }
+    Ok(server.run()?)
 }

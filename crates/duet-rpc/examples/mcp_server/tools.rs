@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::NumbersAndWords;
 use crate::agent::{AgentClient, Progress};
+use crate::{ClientState, NumbersAndWords};
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -81,25 +81,26 @@ impl NumbersAndWords {
         name: Name,
         arguments: Value,
         progress: &Progress,
+        client: &ClientState,
     ) -> Result<Value, String> {
         match name {
             Name::TextStatistics => text_statistics(read(arguments)?),
             Name::CountPrimes => count_primes(read(arguments)?, &self.running, progress).await,
-            Name::ListRoots => self.list_roots(&progress.agent).await,
+            Name::ListRoots => list_roots(&progress.agent, client).await,
             Name::Status => Ok(json!({"running": self.running.count()})),
         }
     }
+}
 
-    async fn list_roots(&self, agent: &AgentClient) -> Result<Value, String> {
-        if !self.client_has_roots.load(Ordering::Relaxed) {
-            return Err("The client does not support `roots/list`.".to_owned());
-        }
-        // The client answers this call while its own call waits.
-        let answer = agent.list_roots().await;
-        let roots = answer.map_err(|error| format!("The call of the client failed: {error:#}"))?;
-        let uris: Vec<_> = roots.roots.into_iter().map(|root| root.uri).collect();
-        Ok(json!({"roots": uris}))
+async fn list_roots(agent: &AgentClient, client: &ClientState) -> Result<Value, String> {
+    if !client.has_roots.load(Ordering::Relaxed) {
+        return Err("The client does not support `roots/list`.".to_owned());
     }
+    // The client answers this call while its own call waits.
+    let answer = agent.list_roots().await;
+    let roots = answer.map_err(|error| format!("The call of the client failed: {error:#}"))?;
+    let uris: Vec<_> = roots.roots.into_iter().map(|root| root.uri).collect();
+    Ok(json!({"roots": uris}))
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {

@@ -18,7 +18,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
     if !program.exists() {
         // `cargo test` builds the examples, but not for a single test file.
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "duet-rpc", "--example", name]);
+        cargo.args(["build", "--quiet", "--package", "duet-rpc", "--all-features"]);
+        cargo.args(["--example", name]);
         cargo.args(folder.ends_with("release").then_some("--release"));
         assert!(cargo.status().expect("cargo runs").success());
     }

@@ -178,3 +178,46 @@ async fn p3_a_cancellation_in_another_request_finds_the_one_that_it_cancels() {
         assert!(pending.is_err() && told.try_recv().is_err(), "another session goes on");
     }
 }
+
+#[tokio::test]
+async fn p3_a_client_that_begins_with_initialize_gets_the_name_of_a_session() {
+    let service = service(methods().method("initialize", || 1));
+    let begin = request(1, "initialize");
+    let mut names = Vec::new();
+    for (asked, has_name) in [
+        (streaming(&begin), true),
+        (streaming(&begin), true),
+        (with(streaming(&begin), "mcp-session-id", "mine"), false),
+        (post(&begin), false),
+        (streaming(&call(1)), false),
+        (streaming("{"), false),
+        (streaming(r#"{"jsonrpc":"2.0","method":"initialize"}"#), false),
+    ] {
+        let response = send(&service, asked).await;
+        let name = response.headers().get("mcp-session-id").cloned();
+        assert_eq!(name.is_some(), has_name, "{name:?}");
+        assert_eq!(response.headers().contains_key("access-control-expose-headers"), has_name);
+        names.extend(name);
+    }
+    assert_ne!(names[0], names[1]);
+}
+
+#[tokio::test]
+async fn t1_messages_that_a_handler_sends_right_before_it_returns_come_before_the_answer() {
+    let router = Router::new()
+        .method("notify", async |cx: Context| cx.peer().notify("note", [1]).await)
+        .method("events", async |cx: Context| {
+            let events = cx.peer().events("note", "topic");
+            (0..3).try_for_each(|number| events.send(Priority::High, &number))
+        })
+        .method("sync", |cx: Context| cx.peer().events("note", "topic").send(Priority::Low, &1));
+    let service = service(router);
+    for method in ["notify", "events", "sync"] {
+        for id in 1..=20 {
+            let told = text(send(&service, streaming(&request(id, method))).await).await;
+            let (events, answer) = told.trim_end().rsplit_once("\n\n").expect("two events");
+            assert!(events.contains("\"method\":\"note\""), "{method}: {told}");
+            assert!(answer.contains("\"result\":null"), "{method}: {told}");
+        }
+    }
+}

@@ -4,15 +4,19 @@
 // client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
 //
 // Environment: SERVER is the program, NODE_MODULES the folder with the SDK, PATIENCE the time limit in
-// seconds. Exits with 0 if and only if all checks passed.
+// seconds, TRANSPORT is `stdio` (the default), `http` or `ws`. Exits with 0 if and only if all checks passed.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 const require = createRequire(join(process.env.NODE_MODULES, 'from-here.js'));
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
+const { WebSocketClientTransport } = require('@modelcontextprotocol/sdk/client/websocket.js');
 const { ListRootsRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
 
 const NUMBER = { type: 'integer', minimum: 0 };
@@ -28,16 +32,40 @@ const TOOLS = [
   ['status', { type: 'object' }, object({ running: NUMBER })],
 ];
 
+const TRANSPORT = process.env.TRANSPORT ?? 'stdio';
+// The SDK takes the one of the platform, which came with Node 22.
+globalThis.WebSocket ??= require('ws');
+
 let transport;
 let client;
+/** The process of a server that listens. */
+let server;
 /** Errors that the SDK reports nowhere else. */
 const complaints = [];
 const strays = [];
 let asked;
 
-function open(profile) {
-  transport = new StdioClientTransport({ command: process.env.SERVER, args: [profile], env: process.env });
-  client = new Client({ name: 'a client', version: '1.0.0' }, { capabilities: { roots: {} } });
+/** Starts a server that listens, and returns its URL. */
+async function listen(profile) {
+  const args = [profile, '--listen', `${TRANSPORT}://127.0.0.1:0/mcp`];
+  server = spawn(process.env.SERVER, args, { stdio: ['ignore', 'inherit', 'pipe'] });
+  for await (const line of createInterface(server.stderr)) {
+    const url = /^listening on (.*)$/.exec(line)?.[1];
+    if (url !== undefined) return new URL(url);
+    console.error(line);
+  }
+  throw new Error('the server does not listen');
+}
+
+async function open(profile) {
+  if (TRANSPORT === 'http') transport = new StreamableHTTPClientTransport(await listen(profile));
+  else if (TRANSPORT === 'ws') transport = new WebSocketClientTransport(await listen(profile));
+  else transport = new StdioClientTransport({ command: process.env.SERVER, args: [profile], env: process.env });
+  client = newClient();
+}
+
+function newClient() {
+  const client = new Client({ name: 'a client', version: '1.0.0' }, { capabilities: { roots: {} } });
   client.onerror = (error) => complaints.push(error.message);
   client.fallbackNotificationHandler = async (notification) => strays.push(notification);
   asked = 0;
@@ -45,6 +73,7 @@ function open(profile) {
     asked += 1;
     return { roots: [{ uri: 'file:///home/ada', name: 'Ada' }, { uri: 'file:///home/ünï/🦀' }] };
   });
+  return client;
 }
 
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
@@ -151,8 +180,9 @@ async function cancelling(isAnswered) {
   // The tool stops at its next yield. If it does not, the time limit ends this loop.
   let running = 1;
   while (running !== 0) running = (await call('status', {})).structuredContent.running;
-  // Everything before the answer to this has been read.
+  // Everything before the answer to this has been read, except over HTTP, where it has its own connection.
   await client.ping();
+  while (isAnswered && !complaints.some((complaint) => !complaint.startsWith(LATE))) await client.ping();
   // The SDK has forgotten the call, so it would report an answer to it, as it does with progress that crossed
   // the cancellation.
   const late = complaints.filter((complaint) => !complaint.startsWith(LATE));
@@ -172,15 +202,48 @@ async function manyAtOnce() {
 }
 
 async function askingBack() {
+  // A request cannot carry one in the other direction.
+  if (TRANSPORT === 'http') return failed('list_roots', {}, 'The client does not support `roots/list`.');
   await served('list_roots', {}, { roots: ['file:///home/ada', 'file:///home/ünï/🦀'] });
   assert.equal(asked, 1);
 }
 
+/** The ids of two clients are the same, and a cancellation concerns one of them. */
+async function twoClients(profile) {
+  const [one, other] = [client, newClient()];
+  const url = transport._url;
+  await other.connect(TRANSPORT === 'http' ? new StreamableHTTPClientTransport(url) : new WebSocketClientTransport(url));
+  // Their next ids shall be equal.
+  while (other._requestMessageId < one._requestMessageId) await other.ping();
+  while (one._requestMessageId < other._requestMessageId) await one.ping();
+  const controllers = [];
+  const ends = [];
+  for (const each of [one, other]) {
+    const controller = new AbortController();
+    controllers.push(controller);
+    await new Promise((resolve) => {
+      const options = { signal: controller.signal, onprogress: resolve };
+      const params = { name: 'count_primes', arguments: { limit: 1e9 } };
+      ends.push(assert.rejects(each.callTool(params, undefined, options), /no longer wanted/));
+    });
+  }
+  const running = async () => (await call('status', {})).structuredContent.running;
+  assert.equal(await running(), 2);
+  for (const [index, left] of [[0, 1], [1, 0]]) {
+    controllers[index].abort('no longer wanted');
+    await ends[index];
+    while ((await running()) > left);
+    assert.equal(await running(), left, 'the call of another client goes on');
+  }
+  await other.close();
+  complaints.length = 0;
+}
+
 async function visit(profile) {
-  open(profile);
+  await open(profile);
   await beginning();
   // The SDK does not report the server's exit status, but its child process does.
-  const server = transport._process;
+  server = TRANSPORT === 'stdio' ? transport._process : server;
   const ended = new Promise((resolve) => server.once('exit', (code, signal) => resolve({ code, signal })));
   await listing();
   await quickTool();
@@ -191,7 +254,9 @@ async function visit(profile) {
   await askingBack();
   assert.deepEqual(complaints, []);
   assert.deepEqual(strays, []);
+  if (TRANSPORT !== 'stdio') await twoClients(profile);
   await client.close();
+  if (TRANSPORT !== 'stdio') server.kill('SIGTERM');
   assert.deepEqual(await ended, { code: 0, signal: null });
 }
 
@@ -202,7 +267,7 @@ async function main() {
 /** Exits, and leaves no process behind. */
 function giveUp(why) {
   console.error(why);
-  if (transport.pid !== null) process.kill(transport.pid, 'SIGKILL');
+  for (const child of [server, transport?._process]) child?.kill('SIGKILL');
   process.exit(1);
 }
 

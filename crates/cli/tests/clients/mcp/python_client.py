@@ -2,8 +2,8 @@
 `mcp` and `agent`: start of a session, tools and their schemas, wrong arguments, progress, cancellation, many
 concurrent calls, a request from the server to the client, and the end (M2, M5, P1, P3, P4, P7, L2, L3, F5).
 
-Environment: SERVER is the program, PATIENCE the time limit in seconds. Exits with 0 if and only if all checks
-passed.
+Environment: SERVER is the program, PATIENCE the time limit in seconds, TRANSPORT is `stdio` (the default) or
+`http`. Exits with 0 if and only if all checks passed.
 """
 
 import asyncio
@@ -47,6 +47,7 @@ TOOLS = {
         {"type": "object", "properties": {"running": NUMBER}, "required": ["running"]},
     ),
 }
+IS_HTTP = os.environ.get("TRANSPORT") == "http"
 # The SDK does not report the server's exit status, so a shell writes it to a file.
 WRAPPER = '"$1" "$3"; echo "$?" >"$2"'
 
@@ -208,10 +209,13 @@ class Visit:
         running = {"running": 1}
         while running != {"running": 0}:
             running = (await self.client.call_tool("status", {})).structured_content
+        # MCP forbids an answer to a cancelled request; the agent profile sends one, and the SDK drops it. Over
+        # HTTP it makes one itself if there is none.
+        wanted = 1 if self.profile == "agent" or IS_HTTP else 0
+        while len(dropped.ids) < wanted:
+            await self.client.send_ping()
         # Everything before the answer to this has been read.
         await self.client.send_ping()
-        # MCP forbids an answer to a cancelled request; the agent profile sends one, and the SDK drops it.
-        wanted = 1 if self.profile == "agent" else 0
         check("answers to cancelled calls", len(dropped.ids), wanted)
         log.removeHandler(dropped)
         self.heard.clear()
@@ -224,12 +228,32 @@ class Visit:
         await asyncio.gather(*(one(number) for number in range(50)))
 
     async def asking_back(self):
+        if IS_HTTP:
+            # A request cannot carry one in the other direction.
+            return await self.failing("list_roots", {}, "The client does not support `roots/list`.")
         wanted = {"roots": ["file:///home/ada", "file:///home/charles"]}
         await self.tool("list_roots", {}, wanted)
         check("how often the client was asked", self.asked, 1)
 
 
+async def visit_over_http(profile):
+    arguments = [os.environ["SERVER"], profile, "--listen", "http://127.0.0.1:0/mcp"]
+    server = await asyncio.create_subprocess_exec(*arguments, stderr=asyncio.subprocess.PIPE)
+    try:
+        line = (await server.stderr.readline()).decode()
+        announced, _, url = line.strip().rpartition(" ")
+        check("announcement", announced, "listening on")
+        await Visit(profile).run(url)
+        server.terminate()
+        check("exit status", await server.wait(), 0)
+    finally:
+        if server.returncode is None:
+            server.kill()
+
+
 async def visit(profile):
+    if IS_HTTP:
+        return await visit_over_http(profile)
     with tempfile.TemporaryDirectory() as folder:
         status = os.path.join(folder, "status")
         args = ["-c", WRAPPER, "sh", os.environ["SERVER"], status, profile]

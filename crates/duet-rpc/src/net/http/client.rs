@@ -13,7 +13,8 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use http_body_util::Full;
 
-use super::connection::{ExchangeStep, HttpConnection, HttpExchange, SESSION};
+use super::connection::{ExchangeStep, HttpConnection, HttpExchange};
+use super::session::SESSION;
 use super::verdict::{HttpArrival, HttpFailure, id_of};
 use crate::net::web::RequestHead;
 use crate::net::{Dialer, Place, Socket, Target};

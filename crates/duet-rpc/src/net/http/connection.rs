@@ -24,6 +24,7 @@ use hyper_util::rt::TokioIo;
 
 use super::client::{Dialing, ServerInfo};
 use super::reply::HttpReply;
+use super::session::SESSION;
 use super::shared_socket::SharedSocket;
 use super::verdict::{Expected, HttpFailure, HttpMessages};
 
@@ -73,9 +74,6 @@ pub(super) enum ExchangeStep {
     /// The response has ended, or the exchange has failed.
     Ended { id: Option<Id>, outcome: Result<(), HttpFailure> },
 }
-
-/// Names the session in responses and in later requests, as MCP does over HTTP.
-pub(super) const SESSION: &str = "mcp-session-id";
 
 impl HttpExchange {
     /// A request that waits to be sent.

@@ -1,12 +1,12 @@
 //! Event stream: the answer to a request whose handler sends notifications before it (`text/event-stream`).
 //!
 //! The first message decides. If it is the answer, the response is plain JSON; if it is a notification, each
-//! message becomes an event, and the answer is the last one. While nothing comes, a comment keeps proxies from
-//! closing the connection. Dropping the body cancels the request.
+//! message becomes an event, and the answer is the last one, because clients stop reading there. While nothing comes, a
+//! comment keeps proxies from closing the connection. Dropping the body cancels the request.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,9 +26,48 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The content type of an event stream.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
+/// The exchange of a request, with the answer behind everything else. A connection sends the answers of a turn before
+/// the events, so an event that a handler made right before it returned comes behind the answer.
+pub(super) struct AnswerLast {
+    exchange: HubExchange,
+    /// `true` if other messages than the answer may come.
+    is_stream: bool,
+    answer: Option<Vec<u8>>,
+}
+
+/// A message that a request causes.
+pub(super) enum SentMessage {
+    Event(Vec<u8>),
+    /// The last message.
+    Answer(Vec<u8>),
+}
+
+impl AnswerLast {
+    pub(super) fn new(exchange: HubExchange, is_stream: bool) -> Self {
+        AnswerLast { exchange, is_stream, answer: None }
+    }
+
+    /// Ready with the next message; `None` at the end.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<SentMessage>> {
+        loop {
+            match ready!(self.exchange.poll_next(cx)) {
+                Some(message) if self.is_stream && !is_answer(&message) => {
+                    return Poll::Ready(Some(SentMessage::Event(message)));
+                }
+                Some(message) => self.answer = Some(message),
+                None => return Poll::Ready(self.answer.take().map(SentMessage::Answer)),
+            }
+        }
+    }
+
+    pub(super) fn exchange(&self) -> &HubExchange {
+        &self.exchange
+    }
+}
+
 /// The messages of a request, as events.
 pub(super) struct EventBody {
-    exchange: HubExchange,
+    exchange: AnswerLast,
     /// The message that has decided.
     first: Option<Vec<u8>>,
     budget: Arc<Budget>,
@@ -36,7 +75,7 @@ pub(super) struct EventBody {
 }
 
 impl EventBody {
-    pub(super) fn new(exchange: HubExchange, first: Vec<u8>, budget: Arc<Budget>) -> Self {
+    pub(super) fn new(exchange: AnswerLast, first: Vec<u8>, budget: Arc<Budget>) -> Self {
         let keep_alive = Box::pin(sleep(KEEP_ALIVE));
         EventBody { exchange, first: Some(first), budget, keep_alive }
     }
@@ -44,13 +83,15 @@ impl EventBody {
     /// Ready with the next event, or a comment; `None` behind the last one.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let message = match self.first.take() {
-            Some(first) => Poll::Ready(Some(first)),
+            Some(first) => Poll::Ready(Some(SentMessage::Event(first))),
             None => self.exchange.poll_next(cx),
         };
         match message {
             Poll::Ready(message) => {
                 self.rest();
-                Poll::Ready(message.map(|message| counted(event(&message), &self.budget)))
+                Poll::Ready(message.map(|(SentMessage::Event(it) | SentMessage::Answer(it))| {
+                    counted(event(&it), &self.budget)
+                }))
             }
             Poll::Pending if self.keep_alive.as_mut().poll(cx).is_ready() => {
                 self.rest();
@@ -78,7 +119,7 @@ pub(super) fn takes_events(parts: &Parts) -> bool {
 }
 
 /// Returns `true` if a message that we send is an answer, and not a notification.
-pub(super) fn is_answer(message: &[u8]) -> bool {
+fn is_answer(message: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct SentHead {
         method: Option<IgnoredAny>,

@@ -5,7 +5,7 @@
 //! | `service` | the service that other web servers can mount |
 //! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
 //! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
-//! | `respond`, `body`, `events` | one request in, one response out, whole or as a stream of events |
+//! | `respond`, `body`, `events`, `session` | one request in, one response out, whole or as a stream of events |
 //! | `client`, `connection`, `shared_socket`, `reply`, `event_stream`, `verdict` | the client |
 
 mod body;
@@ -20,6 +20,7 @@ mod respond;
 mod rules;
 mod serve;
 mod service;
+mod session;
 mod shared_socket;
 #[cfg(all(test, feature = "websocket"))]
 mod tests;

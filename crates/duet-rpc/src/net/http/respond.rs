@@ -10,7 +10,8 @@ use bytes::Buf;
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING, VARY,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONNECTION, CONTENT_TYPE,
+    HeaderName, TRANSFER_ENCODING, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
@@ -18,10 +19,11 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{EVENT_STREAM, EventBody, is_answer, takes_events};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, SentMessage, takes_events};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
 use super::rules::{Asked, Rules, content_length, expectation};
+use super::session::{self, SESSION};
 use super::wire::Progress;
 use crate::error::CloseReason;
 use crate::net::Hub;
@@ -132,24 +134,28 @@ impl Responder {
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
         let takes_events = takes_events(parts);
+        let session = session::begin(parts, &message);
         let remote = with_identity(self.remote.clone(), admitted.identity);
         let remote = remote.with_headers(std::mem::take(&mut parts.headers));
-        let mut exchange = hub.exchange(message, remote, takes_events);
+        let exchange = hub.exchange(message, remote, takes_events);
+        let mut exchange = AnswerLast::new(exchange, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
-            Some(first) if takes_events && !is_answer(&first) => {
+            Some(SentMessage::Event(first)) => {
                 let events = EventBody::new(exchange, first, Arc::clone(hub.budget()));
                 let mut response = Response::new(HttpBody::events(events));
                 add_headers(response.headers_mut(), EVENTS);
+                name_session(&mut response, session);
                 return response;
             }
-            answer => answer,
+            Some(SentMessage::Answer(answer)) => Some(answer),
+            None => None,
         };
-        // A notification in the same batch may still be handled.
-        while poll_fn(|cx| exchange.poll_next(cx)).await.is_some() {}
+        let exchange = exchange.exchange();
         let mut response = match answer {
             Some(answer) => {
                 let mut response = Response::new(HttpBody::message(answer, hub.budget()));
                 response.headers_mut().insert(CONTENT_TYPE, JSON);
+                name_session(&mut response, session);
                 response
             }
             None if exchange.is_settled() => with_status(StatusCode::ACCEPTED),
@@ -296,6 +302,15 @@ pub(super) fn refuse(refusal: &HttpRefusal, closes: bool) -> Response<HttpBody> 
         close(&mut response);
     }
     response
+}
+
+/// Tells the client the name of its session, even if the client is a web page of another origin.
+fn name_session(response: &mut Response<HttpBody>, session: Option<HeaderValue>) {
+    if let Some(session) = session {
+        let headers = response.headers_mut();
+        headers.insert(SESSION, session);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(SESSION));
+    }
 }
 
 fn close(response: &mut Response<HttpBody>) {

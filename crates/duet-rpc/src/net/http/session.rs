@@ -1,0 +1,34 @@
+//! Sessions of MCP over HTTP: names that tell clients apart.
+//!
+//! Clients count their requests from the same number, so a cancellation that comes in another request could concern
+//! several. A client that begins with `initialize` gets a name, and shows it with each later request. The server keeps
+//! nothing for it, and it proves nothing: a client that names another one's session needs that client's token, too.
+
+use http::HeaderValue;
+use http::request::Parts;
+use serde::Deserialize;
+
+use super::events::takes_events;
+use crate::random;
+
+/// The header with the name of the session.
+pub(super) const SESSION: &str = "mcp-session-id";
+
+/// The name of a new session, if the request begins one.
+pub(super) fn begin(parts: &Parts, message: &[u8]) -> Option<HeaderValue> {
+    #[derive(Deserialize)]
+    struct FirstMessage<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+    }
+
+    // Only clients of MCP take events, and they have a name after the first request. Others cost nothing.
+    if parts.headers.contains_key(SESSION) || !takes_events(parts) {
+        return None;
+    }
+    let first: FirstMessage<'_> = serde_json::from_slice(message).ok()?;
+    if first.method != "initialize" {
+        return None;
+    }
+    HeaderValue::from_str(&format!("{:032x}", random::seed())).ok()
+}
