@@ -112,7 +112,7 @@ fn events_pass(url: &str, version: &str, authority: &str) {
         let got = curl(url, &[&options[..], &["--data", &status]].concat());
         got.body.contains(r#""structuredContent":{"running":1}"#)
     };
-    let long = call("count_primes", 1_000_000_000);
+    let long = call("count_primes", 100_000_000);
     let options = [&options[..], &["--no-buffer", "--data", &long]].concat();
     let mut client = curl::command(url, &options);
     let mut client = client.stdout(Stdio::piped()).spawn().expect("it is here");
