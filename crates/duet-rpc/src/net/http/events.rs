@@ -36,7 +36,7 @@ pub(super) struct AnswerLast {
 }
 
 /// A message that a request causes.
-pub(super) enum SentMessage {
+pub(super) enum ExchangeMessage {
     Event(Vec<u8>),
     /// The last message.
     Answer(Vec<u8>),
@@ -48,14 +48,14 @@ impl AnswerLast {
     }
 
     /// Ready with the next message; `None` at the end.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<SentMessage>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ExchangeMessage>> {
         loop {
             match ready!(self.exchange.poll_next(cx)) {
                 Some(message) if self.is_stream && !is_answer(&message) => {
-                    return Poll::Ready(Some(SentMessage::Event(message)));
+                    return Poll::Ready(Some(ExchangeMessage::Event(message)));
                 }
                 Some(message) => self.answer = Some(message),
-                None => return Poll::Ready(self.answer.take().map(SentMessage::Answer)),
+                None => return Poll::Ready(self.answer.take().map(ExchangeMessage::Answer)),
             }
         }
     }
@@ -83,15 +83,17 @@ impl EventBody {
     /// Ready with the next event, or a comment; `None` behind the last one.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let message = match self.first.take() {
-            Some(first) => Poll::Ready(Some(SentMessage::Event(first))),
+            Some(first) => Poll::Ready(Some(ExchangeMessage::Event(first))),
             None => self.exchange.poll_next(cx),
         };
         match message {
             Poll::Ready(message) => {
                 self.rest();
-                Poll::Ready(message.map(|(SentMessage::Event(it) | SentMessage::Answer(it))| {
-                    counted(event(&it), &self.budget)
-                }))
+                Poll::Ready(message.map(
+                    |(ExchangeMessage::Event(it) | ExchangeMessage::Answer(it))| {
+                        counted(event(&it), &self.budget)
+                    },
+                ))
             }
             Poll::Pending if self.keep_alive.as_mut().poll(cx).is_ready() => {
                 self.rest();

@@ -19,7 +19,7 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{AnswerLast, EVENT_STREAM, EventBody, SentMessage, takes_events};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, ExchangeMessage, takes_events};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
 use super::rules::{Asked, Rules, content_length, expectation};
@@ -140,14 +140,14 @@ impl Responder {
         let exchange = hub.exchange(message, remote, takes_events);
         let mut exchange = AnswerLast::new(exchange, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
-            Some(SentMessage::Event(first)) => {
+            Some(ExchangeMessage::Event(first)) => {
                 let events = EventBody::new(exchange, first, Arc::clone(hub.budget()));
                 let mut response = Response::new(HttpBody::events(events));
                 add_headers(response.headers_mut(), EVENTS);
                 name_session(&mut response, session);
                 return response;
             }
-            Some(SentMessage::Answer(answer)) => Some(answer),
+            Some(ExchangeMessage::Answer(answer)) => Some(answer),
             None => None,
         };
         let exchange = exchange.exchange();
