@@ -42,7 +42,8 @@ pub(crate) fn try_curl(url: &str, arguments: &[&str]) -> Result<Got, String> {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let (text, status) = text.rsplit_once('\n').expect("the status stands last");
     // Heads of interim responses come before the final one.
-    let start = text.rfind("HTTP/1.1 ").or_else(|| text.rfind("HTTP/2 ")).expect("a head");
+    let versions = ["HTTP/1.0 ", "HTTP/1.1 ", "HTTP/2 "];
+    let start = versions.into_iter().filter_map(|it| text.rfind(it)).max().expect("a head");
     let (head, body) = text[start..].split_once("\r\n\r\n").expect("a head ends");
     Ok(Got {
         status: status.parse().expect("a number"),
