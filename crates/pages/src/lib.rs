@@ -6,6 +6,8 @@
 
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+#[doc = include_str!("../../../docs/axum.md")]
+struct Axum;
 #[doc = include_str!("../../../docs/calling.md")]
 struct Calling;
 #[doc = include_str!("../../../docs/cancelling.md")]

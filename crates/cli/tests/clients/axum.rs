@@ -31,8 +31,15 @@ fn t1_t3_an_axum_app_serves_json_rpc_beside_its_routes() {
         cancels(&open, &rpc, version);
     }
     is_called_over_web_socket(&rpc);
+    // A call that runs is answered before the end.
+    let mut client = curl::command(&rpc, &["--data", &request("wait", json!([1]))]);
+    let client = client.stdout(Stdio::piped()).spawn().expect("it is here");
+    wait_until("the call runs", || count(&open).starts_with("1 "));
     let end = server.end(Signal::INT);
     assert_eq!(end.status.code(), Some(0), "{end:?}");
+    let said = client.wait_with_output().expect("it is our child").stdout;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains(r#"{"jsonrpc":"2.0","id":1,"result":1}"#), "{said}");
 }
 
 /// The number of open calls and connections.

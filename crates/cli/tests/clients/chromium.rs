@@ -70,14 +70,16 @@ fn t3_t5_a_browser_calls_over_tls_from_an_allowed_origin_and_from_no_other() {
     let (allowed, foreign) = (PageServer::bind(), PageServer::bind());
     let mut options = vec!["--token-file", &tokens, "--allow-origin", &allowed.origin];
     options.extend(certified.options());
-    let server = Server::rpc("agent", &["https://127.0.0.1:0/", "wss://127.0.0.1:0/"], &options);
+    let server =
+        Server::testbed("agent", &["https://127.0.0.1:0/", "wss://127.0.0.1:0/"], &options);
     let page = include_str!("page.html")
         .replace("HTTPS_URL", &server.url("https").text)
         .replace("WSS_URL", &server.url("wss").text)
         .replace("TOKEN", TOKEN);
-    for (pages, expected) in
-        [(allowed, "pong,401,pong.mcp,refused"), (foreign, "refused,refused,refused,refused")]
-    {
+    for (pages, expected) in [
+        (allowed, "pong,401,event.event.answer,pong.mcp,refused"),
+        (foreign, "refused,refused,refused,refused,refused"),
+    ] {
         let url = format!("{}/", pages.origin);
         let reports = pages.serve(page.clone());
         // Only a person can have it trust an authority.

@@ -5,9 +5,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use super::certificates::Authority;
+use super::certified::Certified;
 use super::script::Stage;
 use super::support::folder::Folder;
-use super::support::listening::{HTTP, Server};
+use super::support::listening::{HTTP, Server, Url};
 use super::{has, skip};
 
 /// Response that curl received.
@@ -40,7 +42,8 @@ pub(crate) fn try_curl(url: &str, arguments: &[&str]) -> Result<Got, String> {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let (text, status) = text.rsplit_once('\n').expect("the status stands last");
     // Heads of interim responses come before the final one.
-    let start = text.rfind("HTTP/1.1 ").or_else(|| text.rfind("HTTP/2 ")).expect("a head");
+    let versions = ["HTTP/1.0 ", "HTTP/1.1 ", "HTTP/2 "];
+    let start = versions.into_iter().filter_map(|it| text.rfind(it)).max().expect("a head");
     let (head, body) = text[start..].split_once("\r\n\r\n").expect("a head ends");
     Ok(Got {
         status: status.parse().expect("a number"),
@@ -140,5 +143,43 @@ fn t3_curl_needs_the_token() {
     assert!(got.head.contains("www-authenticate: bearer"), "{}", got.head);
     assert_eq!(curl(url, &["--data", PING, "--oauth2-bearer", "open-sesam"]).status, 401);
     assert_eq!(curl(url, &["--data", PING, "--oauth2-bearer", "open-sesame"]).status, 200);
+    server.stop();
+}
+
+#[test]
+fn t3_t5_curl_is_served_and_refused_over_tls() {
+    if !has("curl") {
+        return skip("curl", "it is not installed");
+    }
+    let certified = Certified::new();
+    let other = certified.folder.write("other.pem", Authority::new("Other CA").pem());
+    let tokens = certified.folder.write("token", "open-sesame\n");
+    let options = [&["--token-file", &tokens][..], &certified.options()].concat();
+    let server = Server::rpc("agent", &["https://127.0.0.1:0/"], &options);
+    let Url { text: url, authority, .. } = server.url("https");
+    let ping = ["--data", PING, "--oauth2-bearer", "open-sesame"];
+    let trust = ["--cacert", &*certified.authority];
+    // It offers HTTP/2, which the daemon does not speak.
+    for more in [&["--http1.1"][..], &["--http2"], &["--tlsv1.3"], &["--tls-max", "1.2"]] {
+        let got = curl(url, &[&ping[..], &trust, more].concat());
+        assert_eq!(got.status, 200, "{more:?} {}", got.head);
+        assert!(got.head.starts_with("http/1.1") && got.body.contains("\"pong\""), "{more:?}");
+    }
+    let by_name = url.replace("127.0.0.1", "localhost");
+    assert_eq!(curl(&by_name, &[&ping[..], &trust].concat()).status, 200);
+    assert_eq!(curl(url, &[&["--data", PING], &trust[..]].concat()).status, 401);
+    // It does not know the authority, or the name is another.
+    for wrong in [&[][..], &["--cacert", &other]] {
+        let said = try_curl(url, &[&ping[..], wrong].concat()).err().expect("it refuses");
+        assert!(said.contains("certificate"), "{said}");
+    }
+    let elsewhere = ["--connect-to", &format!("::{authority}")];
+    let refused = try_curl("https://evil.example/", &[&ping[..], &trust, &elsewhere].concat());
+    let said = refused.err().expect("it refuses");
+    assert!(said.contains("evil.example"), "{said}");
+    // Without TLS.
+    let got = curl(&format!("http://{authority}/"), &ping);
+    assert_eq!(got.status, 400);
+    assert!(got.body.contains("TLS") && got.body.contains("https"), "{}", got.body);
     server.stop();
 }

@@ -11,6 +11,7 @@ mod chromium;
 mod curl;
 mod everyone;
 mod foreign_server;
+mod nginx;
 mod script;
 #[path = "../support/mod.rs"]
 mod support;

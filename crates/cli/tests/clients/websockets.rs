@@ -13,7 +13,7 @@ use super::support::listening::{Server, WS};
 use super::support::programs::root;
 use super::{fetched, has, skip};
 
-const TOKEN: &str = "open-sesame";
+pub(crate) const TOKEN: &str = "open-sesame";
 
 /// Runs a script to its end. Returns true if it succeeded, and its stderr. Its arguments are the URL of a
 /// daemon that accepts messages of 100,000 bytes, the URL of another with a token, and the token. When it
@@ -93,33 +93,39 @@ fn t2_t3_websockets_for_python_is_served_and_refused() {
 
 /// Runs a script over TLS. Its last arguments are the URL of a daemon with a token, the file of its authority, and the
 /// token.
-fn check_over_tls(mut command: Command) {
-    let certified = Certified::new();
-    let tokens = certified.folder.write("tokens", TOKEN);
-    let options = [&["--token-file", &tokens][..], &certified.options()].concat();
-    let server = Server::rpc("agent", &["wss://127.0.0.1:0/"], &options);
-    command.args([&server.url("wss").text, &certified.authority, TOKEN]).stdin(Stdio::null());
-    let output = command.output().expect("it is here");
+fn run_over_tls(mut command: Command, url: &str, authority: &str) {
+    let output = command.args([url, authority, TOKEN]).stdin(Stdio::null()).output();
+    let output = output.expect("it is here");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    server.stop();
 }
 
-#[test]
-fn t3_t5_ws_for_node_is_served_and_refused_over_tls() {
+/// Has `ws` for Node call this daemon.
+pub(crate) fn node_over_tls(url: &str, authority: &str) {
     let Some(modules) = fetched("node_modules/ws").filter(|_| has("node")) else {
         return skip("`ws` for Node", "scripts/clients has not fetched it");
     };
     let mut command = Command::new("node");
     command.arg(root().join("crates/cli/tests/clients/wss.mjs")).arg(&modules);
-    check_over_tls(command);
+    run_over_tls(command, url, authority);
 }
 
-#[test]
-fn t3_t5_websockets_for_python_is_served_and_refused_over_tls() {
+/// Has `websockets` for Python call this daemon.
+pub(crate) fn python_over_tls(url: &str, authority: &str) {
     let Some(python) = fetched("python/bin/python") else {
         return skip("`websockets` for Python", "scripts/clients has not fetched it");
     };
     let mut command = Command::new(&python);
     command.arg(root().join("crates/cli/tests/clients/wss_client.py"));
-    check_over_tls(command);
+    run_over_tls(command, url, authority);
+}
+
+#[test]
+fn t3_t5_ws_and_websockets_are_served_and_refused_over_tls() {
+    let certified = Certified::new();
+    let tokens = certified.folder.write("tokens", TOKEN);
+    let options = [&["--token-file", &tokens][..], &certified.options()].concat();
+    let server = Server::rpc("agent", &["wss://127.0.0.1:0/"], &options);
+    node_over_tls(&server.url("wss").text, &certified.authority);
+    python_over_tls(&server.url("wss").text, &certified.authority);
+    server.stop();
 }

@@ -57,3 +57,5 @@ assert.equal(await refused([], { ...bearer(token), origin: 'https://evil.example
 // Without the authority, the client refuses the server.
 assert.equal(await refused([], { ...bearer(token), ca: undefined }), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE');
 assert.equal(await refused([], { ...bearer(token), servername: 'evil.example' }), 'ERR_TLS_CERT_ALTNAME_INVALID');
+// A proxy may keep connections open that it has refused.
+process.exit(0);

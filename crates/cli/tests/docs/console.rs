@@ -105,7 +105,9 @@ fn programs() -> Folder {
     symlink(DUET_RPC, bin.path("duet-rpc")).expect("a link can be made");
     testbed();
     first_server();
-    example("duet-rpc", "mcp_server");
+    for name in ["axum_app", "mcp_server"] {
+        example("duet-rpc", name);
+    }
     for entry in fs::read_dir(folder().join("examples")).expect("the examples are built").flatten()
     {
         let name = entry.file_name().into_string().expect("a plain name");

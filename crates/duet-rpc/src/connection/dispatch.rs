@@ -131,7 +131,7 @@ impl Connection {
             if has_threads && self.dispatch.pool.is_none() {
                 self.dispatch.pool = Some(WorkerPool::of_process());
             }
-            self.shared.state.send_replace(ConnectionState::Connected);
+            self.shared.set_state(ConnectionState::Connected);
         }
     }
 

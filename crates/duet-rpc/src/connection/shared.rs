@@ -102,6 +102,15 @@ impl Shared {
         }
     }
 
+    /// Changes the state. Waking costs more than the change, so it is done only if somebody waits. The lock of the
+    /// channel orders this with a new receiver: it is counted here, or reads the new state.
+    pub(super) fn set_state(&self, state: ConnectionState) {
+        self.state.send_if_modified(|current| {
+            *current = state;
+            self.state.receiver_count() > 0
+        });
+    }
+
     /// Sends a notification. Without room it waits in the send queue, and this returns the wait.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) -> Result<Option<WaitForRoom>, Error> {
         self.check_notifiable()?;
