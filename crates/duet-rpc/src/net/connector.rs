@@ -76,10 +76,12 @@ impl Connector {
     /// ```
     /// use duet_rpc::transport::Connector;
     ///
+    /// # fn main() -> std::io::Result<()> {
     /// let connector = Connector::new("http://127.0.0.1:4000/rpc")?.header("X-Tenant", "blue");
     /// // A header may be secret.
     /// assert!(!format!("{connector:?}").contains("blue"));
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok(())
+    /// # }
     /// ```
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
