@@ -26,7 +26,7 @@ impl Calculator {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let profile = Profile::agent().with(|it| it.limits.message_bytes = 64 * 1024);
+    let profile = Profile::agent().with(|it| it.limits.message_bytes = 16 * 1024);
     let hub = Hub::builder().profile(profile).router(Calculator.into_router()).build();
     let open = hub.clone();
     let app = Router::new()

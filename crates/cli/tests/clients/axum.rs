@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::curl::{self, curl};
+use super::curl::{self, curl, try_curl};
 use super::support::folder::Folder;
 use super::support::listening::{Server, wait_until};
 use super::support::once::run;
@@ -61,11 +61,17 @@ fn serves(open: &str, rpc: &str, version: &str) {
     }
     assert_eq!(curl(rpc, &[version]).status, 405);
     let folder = Folder::new();
-    let long = format!("@{}", folder.write("long", "x".repeat(64 * 1024 + 1)));
+    let long = format!("@{}", folder.write("long", "x".repeat(16 * 1024 + 1)));
     for more in [&["--header", "Expect:"][..], &["--header", "Transfer-Encoding: chunked"]] {
-        let got = curl(rpc, &[&[version, "--data-binary", &long], more].concat());
-        assert_eq!(got.status, 413, "{version} {more:?}");
-        assert!(got.body.contains("oversize"), "{}", got.body);
+        let arguments = [&[version, "--data-binary", &long], more].concat();
+        // Over HTTP/2, some versions of curl lose a response that comes before the end of the body.
+        wait_until("curl gets the response", || {
+            try_curl(rpc, &arguments).is_ok_and(|got| {
+                assert_eq!(got.status, 413, "{version} {more:?}");
+                assert!(got.body.contains("oversize"), "{}", got.body);
+                true
+            })
+        });
     }
 }
 
