@@ -134,7 +134,8 @@ impl Responder {
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
         let takes_events = takes_events(parts);
-        let session = session::begin(parts, &message);
+        // Only clients of MCP take events, and others shall cost nothing.
+        let session = if takes_events { session::begin(parts, &message) } else { None };
         let remote = with_identity(self.remote.clone(), admitted.identity);
         let remote = remote.with_headers(std::mem::take(&mut parts.headers));
         let exchange = hub.exchange(message, remote, takes_events);

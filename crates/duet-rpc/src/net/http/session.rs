@@ -8,7 +8,6 @@ use http::HeaderValue;
 use http::request::Parts;
 use serde::Deserialize;
 
-use super::events::takes_events;
 use crate::random;
 
 /// The header with the name of the session.
@@ -22,8 +21,7 @@ pub(super) fn begin(parts: &Parts, message: &[u8]) -> Option<HeaderValue> {
         method: std::borrow::Cow<'a, str>,
     }
 
-    // Only clients of MCP take events, and they have a name after the first request. Others cost nothing.
-    if parts.headers.contains_key(SESSION) || !takes_events(parts) {
+    if parts.headers.contains_key(SESSION) {
         return None;
     }
     let first: FirstMessage<'_> = serde_json::from_slice(message).ok()?;
