@@ -7,8 +7,8 @@ use super::prelude::*;
 const WRONG: [(u16, &str, &str); 9] = [
     (405, "GET / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
     (411, "POST / HTTP/1.1", "Host: HOST\r\nConnection: close\r\n\r\n"),
-    (501, "POST / HTTP/1.1", "Host: HOST\r\nTransfer-Encoding: gzip\r\n\r\n"),
-    (505, "POST / HTTP/2.0", "Host: HOST\r\nContent-Length: 2\r\n\r\n{}"),
+    (400, "POST / HTTP/1.1", "Host: HOST\r\nTransfer-Encoding: gzip\r\n\r\n"),
+    (400, "POST / HTTP/2.0", "Host: HOST\r\nContent-Length: 2\r\n\r\n{}"),
     (400, "nonsense", "\r\n"),
     (400, "POST / HTTP/1.1", "Host: HOST\r\nContent-Length: -2\r\n\r\n{}"),
     (400, "POST / HTTP/1.1", "Host: HOST\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
@@ -131,6 +131,8 @@ impl Client<'_> {
                 self.link.ledger.may_break = true;
                 let rest = rest.replace("HOST", self.host());
                 self.send_bytes(format!("{first}\r\n{rest}").as_bytes(), &[]);
+                // A client that closes its end before the response counts as gone.
+                self.settle()?;
             }
             _ => self.all.count_end("ended when all was answered"),
         }
