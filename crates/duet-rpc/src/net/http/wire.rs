@@ -198,7 +198,9 @@ impl AsyncRead for HttpWire {
             return self.poll_late(cx).map(Err);
         }
         self.read_wait.stop();
-        if self.begun.is_none() && self.stage() == IDLE && buffer.filled().len() > before {
+        // The head may have come together with the request before it: then the body is the first that is read.
+        let is_request = matches!(self.stage(), IDLE | BODY);
+        if self.begun.is_none() && is_request && buffer.filled().len() > before {
             self.begun = Some(Instant::now());
         }
         read
@@ -231,7 +233,12 @@ impl AsyncWrite for HttpWire {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
-        if flushed.is_ready() && self.stage() == ANSWERED {
+        if flushed.is_pending() {
+            // TLS keeps bytes that the client does not take.
+            return self.poll_stalled(cx).map(Err);
+        }
+        self.write_wait.stop();
+        if self.stage() == ANSWERED {
             self.begun = None;
             self.progress.stage.store(IDLE, Ordering::Relaxed);
         }
