@@ -36,6 +36,8 @@ pub(super) struct HttpWire {
     begun: Option<Instant>,
     read_wait: Wait,
     write_wait: Wait,
+    /// `true` if hyper waits for bytes. It does not while it has some of a request behind the one that is served.
+    is_read: bool,
     /// `true` if an answer of hyper itself was dropped.
     has_dropped: bool,
 }
@@ -96,6 +98,7 @@ impl HttpWire {
             begun: None,
             read_wait: Wait::default(),
             write_wait: Wait::default(),
+            is_read: false,
             has_dropped: false,
         }
     }
@@ -193,8 +196,9 @@ impl AsyncRead for HttpWire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
-        if read.is_pending() {
+        let read = AsyncRead::poll_read(Pin::new(&mut self.socket), cx, buffer);
+        self.is_read = read.is_pending();
+        if self.is_read {
             return self.poll_late(cx).map(Err);
         }
         self.read_wait.stop();
@@ -238,9 +242,16 @@ impl AsyncWrite for HttpWire {
             return self.poll_stalled(cx).map(Err);
         }
         self.write_wait.stop();
-        if self.stage() == ANSWERED {
-            self.begun = None;
-            self.progress.stage.store(IDLE, Ordering::Relaxed);
+        match self.stage() {
+            ANSWERED => {
+                self.begun = None;
+                self.progress.stage.store(IDLE, Ordering::Relaxed);
+            }
+            // hyper flushes whenever it is polled, and an error here drops the request.
+            SERVED if !self.is_read && self.socket.poll_remote_closed(cx).is_ready() => {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            _ => {}
         }
         flushed
     }
