@@ -93,13 +93,13 @@ impl Remote {
     }
 
     /// Returns `true` if another request comes from the same client: it shows the same identity and the same session of
-    /// MCP, or comes from the same address if it shows neither.
+    /// MCP, or comes from the same address if it shows neither. Without an address too, nobody can tell.
     pub(crate) fn is_same_client(&self, other: &Remote) -> bool {
         let ip = |it: &Remote| it.addr.map(|addr| addr.ip());
         let is_named = self.identity.is_some() || self.session().is_some();
         self.identity == other.identity
             && self.session() == other.session()
-            && (is_named || ip(self) == ip(other))
+            && (is_named || (ip(self).is_some() && ip(self) == ip(other)))
     }
 
     /// The session that the client names, if it speaks MCP over HTTP.

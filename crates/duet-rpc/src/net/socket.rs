@@ -435,6 +435,10 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        #[cfg(unix)]
+        {
+            self.watch = None;
+        }
         on_stream!(self, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }

@@ -13,6 +13,9 @@ use std::task::{Context, Poll};
 use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use crate::sync::lock;
 
+/// The bytes of messages that are taken at once, if there are several.
+const AT_ONCE: usize = 64 * 1024;
+
 /// The transport of an exchange: delivers one message, and keeps what is sent.
 pub(crate) struct ExchangeTransport {
     message: Option<Vec<u8>>,
@@ -72,9 +75,20 @@ impl Transport for ExchangeTransport {
         }
     }
 
+    /// Takes no more than a part: the rest waits where a connection counts it, until this part was taken. Then the
+    /// exchange polls again.
     fn poll_send(&mut self, _: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         let mut sent = lock(&self.sent);
-        sent.messages.extend(std::iter::from_fn(|| outbox.take_message()));
+        let mut room = if sent.messages.is_empty() { AT_ONCE } else { 0 };
+        while room > 0
+            && let Some(message) = outbox.take_message()
+        {
+            room = room.saturating_sub(message.len());
+            sent.messages.push_back(message);
+        }
+        if !outbox.is_empty() {
+            return Poll::Pending;
+        }
         sent.is_settled |= outbox.take_settled();
         Poll::Ready(Ok(()))
     }
@@ -131,5 +145,36 @@ impl<D: Future + Unpin> Exchange<D> {
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) -> Option<&D::Output> {
         self.end.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::{AT_ONCE, ExchangeTransport, lock};
+    use crate::transport::{Outbox, Transport};
+
+    /// The outbox counts among the bytes that a connection, and all of a hub, may hold.
+    #[test]
+    fn p9_messages_that_nobody_has_taken_wait_in_the_outbox() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut transport = ExchangeTransport::new(Vec::new());
+        let sent = transport.sent();
+        let mut outbox = Outbox::new(None);
+        for _ in 0..200 {
+            outbox.push(&[b'1'; 1000]);
+        }
+        outbox.set_settled();
+        let mut taken = 0;
+        while transport.poll_send(&mut cx, &mut outbox).is_pending() {
+            // A second look takes no more.
+            assert!(transport.poll_send(&mut cx, &mut outbox).is_pending());
+            let messages = std::mem::take(&mut lock(&sent).messages);
+            assert!(messages.len() * 1000 < AT_ONCE + 1000 && !lock(&sent).is_settled);
+            taken += messages.len();
+        }
+        taken += lock(&sent).messages.len();
+        assert!(taken == 200 && lock(&sent).is_settled && outbox.is_empty());
     }
 }

@@ -1,9 +1,11 @@
 //! Answers as streams of events, and cancellations that come in another request.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use duet_rpc::http::{HttpBody, HttpService, service};
-use duet_rpc::{Context, Error, Failure, Priority, Profile, Router};
+use duet_rpc::{Context, Error, Failure, Priority, Profile, Remote, Router};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tokio::sync::mpsc;
@@ -137,14 +139,50 @@ async fn t1_a_comment_comes_every_15_seconds_and_a_dropped_stream_cancels() {
     assert_eq!(told.recv().await, Some("dropped"));
 }
 
-/// Sends a cancellation of the request with the id 1.
-async fn cancel(service: &HttpService, method: &str, member: &str, header: Option<&str>) {
-    let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":1}}}}"#);
-    let mut request = post(&body);
-    if let Some(session) = header {
-        request = with(request, "mcp-session-id", session);
+/// A client that stops reading makes the handler wait, as on any other connection: what waits is counted once.
+#[tokio::test]
+async fn p9_a_client_that_does_not_read_its_events_holds_up_their_handler() {
+    const LIMIT: usize = 64 << 10;
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let router = methods().method("endless", move |cx: Context| {
+        let count = Arc::clone(&count);
+        async move {
+            for number in 1..=20_000 {
+                cx.peer().notify("event", [number]).await?;
+                count.fetch_add(50, Ordering::Relaxed);
+            }
+            Ok::<_, Error>("done")
+        }
+    });
+    let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = LIMIT);
+    let service = service(router).profile(profile);
+    let mut body = send(&service, streaming(&request(1, "endless"))).await.into_body();
+    let bytes = sent.load(Ordering::Relaxed);
+    assert!(bytes < 3 * LIMIT, "{bytes} bytes were taken from the handler");
+    for number in 1..=20_000 {
+        let event = next(&mut body).await.expect("it goes on");
+        assert_eq!(event, notified("event", &format!("[{number}]")));
     }
-    assert_eq!(send(service, request).await.status(), 202);
+    assert!(next(&mut body).await.expect("the answer").contains("done"));
+    assert_eq!(next(&mut body).await, None);
+}
+
+/// Sends a cancellation of the request with the id 1.
+async fn cancel(
+    service: &HttpService,
+    (method, member): (&str, &str),
+    set: impl FnOnce(Request<String>) -> Request<String>,
+) {
+    let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{member}":1}}}}"#);
+    assert_eq!(send(service, set(post(&body))).await.status(), 202);
+}
+
+/// A request of this address.
+fn from(mut request: Request<String>, address: &str) -> Request<String> {
+    let remote = Remote::new().with_addr(address.parse().expect("an address"));
+    request.extensions_mut().insert(remote);
+    request
 }
 
 #[tokio::test]
@@ -159,23 +197,31 @@ async fn p3_a_cancellation_in_another_request_finds_the_one_that_it_cancels() {
         let of = |session: &str| with(streaming(&request(1, "hang")), "mcp-session-id", session);
         let mut ours = send(&service, of("one")).await.into_body();
         let mut others = send(&service, of("two")).await.into_body();
-        let mut nobodys = send(&service, streaming(&request(1, "hang"))).await.into_body();
-        for body in [&mut ours, &mut others, &mut nobodys] {
+        let nameless = || streaming(&request(1, "hang"));
+        let mut known = send(&service, from(nameless(), "10.0.0.1:5")).await.into_body();
+        let mut unknown = send(&service, nameless()).await.into_body();
+        for body in [&mut ours, &mut others, &mut known, &mut unknown] {
             assert!(next(body).await.expect("it has begun").contains("begun"));
         }
-        cancel(&service, method, member, Some("one")).await;
+        let cancels = (method, member);
+        cancel(&service, cancels, |it| with(it, "mcp-session-id", "one")).await;
         match (next(&mut ours).await, ending) {
             (None, None) => {}
             (Some(event), Some(code)) => assert!(event.contains(code), "{event}"),
             other => panic!("{other:?}"),
         }
         assert_eq!(told.recv().await, Some("dropped"));
-        cancel(&service, method, member, Some("three")).await;
-        cancel(&service, method, member, None).await;
-        let _ = next(&mut nobodys).await;
+        cancel(&service, cancels, |it| with(it, "mcp-session-id", "three")).await;
+        cancel(&service, cancels, |it| from(it, "10.0.0.2:6")).await;
+        // Whose request this is, nobody knows.
+        cancel(&service, cancels, |it| it).await;
+        for body in [&mut others, &mut known, &mut unknown] {
+            let pending = tokio::time::timeout(Duration::from_millis(20), body.frame()).await;
+            assert!(pending.is_err() && told.try_recv().is_err(), "that of another client goes on");
+        }
+        cancel(&service, cancels, |it| from(it, "10.0.0.1:7")).await;
+        let _ = next(&mut known).await;
         assert_eq!(told.recv().await, Some("dropped"));
-        let pending = tokio::time::timeout(Duration::from_millis(20), others.frame()).await;
-        assert!(pending.is_err() && told.try_recv().is_err(), "another session goes on");
     }
 }
 

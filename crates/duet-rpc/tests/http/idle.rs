@@ -114,6 +114,36 @@ async fn p8_the_idle_timeout_of_a_http_connection_is_a_setting() {
     exchange(&mut client, &post(&call(1)), &answer(1)).await;
 }
 
+/// The head of a request may have come together with the request before it. Its body has no more time for that.
+#[tokio::test(start_paused = true)]
+async fn p8_the_body_of_a_pipelined_http_request_has_the_read_timeout_as_a_whole() {
+    let mut client = connect(&Profile::agent(), |server| server);
+    let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n";
+    exchange(&mut client, &[&*post(&call(1)), head].concat(), &answer(1)).await;
+    for _ in 0..4 {
+        sleep(SECOND * 10).await;
+        let _ = client.write_all(b" ").await;
+    }
+    let (text, after) = read_out(&mut client).await;
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    assert_eq!(after, 0);
+}
+
+/// A stream with a buffer, such as TLS, takes an answer before the client does.
+#[tokio::test(start_paused = true)]
+async fn p8_a_http_client_behind_a_buffer_that_reads_nothing_is_disconnected_after_30_seconds() {
+    let (mut client, there) = UnixStream::pair().expect("a pair");
+    let hub = Hub::builder().router(methods()).build();
+    let service = hub.http_service().access(access());
+    let buffered = tokio::io::BufStream::with_capacity(8 << 10, 64 << 10, there);
+    tokio::spawn(service.serve(Socket::from_stream(buffered), Remote::new()));
+    let many = post(r#"{"jsonrpc":"2.0","id":1,"method":"big","params":[2000]}"#).repeat(10_000);
+    let _ = tokio::time::timeout(SECOND, client.write_all(many.as_bytes())).await;
+    assert_eq!(hub.connections(), 1);
+    sleep(SECOND * 35).await;
+    assert_eq!(hub.connections(), 0);
+}
+
 /// A client that reads nothing holds its place too.
 #[tokio::test(start_paused = true)]
 async fn p8_a_http_client_that_reads_nothing_of_its_answer_is_disconnected_after_30_seconds() {

@@ -7,7 +7,7 @@ use duet_rpc::{Failure, Profile};
 use tokio::sync::{Notify, mpsc};
 
 use crate::support::{
-    Client, access, answer, call, methods, post, request, result, serve, serve_with,
+    Client, PATIENCE, access, answer, call, methods, post, request, result, serve, serve_with,
 };
 
 fn impatient() -> Profile {
@@ -146,9 +146,13 @@ async fn p5_the_handler_of_a_client_that_is_gone_is_stopped() {
     });
     let profile = Profile::agent().with(|it| it.drain_timeout = Duration::from_millis(20));
     let address = serve_with(profile, access(), router).await;
-    let mut client = Client::to(address).await;
-    client.send(post(&request(1, "hang"))).await;
-    assert_eq!(seen.recv().await, Some("begun"));
-    drop(client);
-    assert_eq!(seen.recv().await, Some("dropped"));
+    // Requests that wait behind it do not hide that the client is gone.
+    for behind in [String::new(), post(&call(2)), "POST /rpc HT".to_owned()] {
+        let mut client = Client::to(address).await;
+        client.send([post(&request(1, "hang")), behind].concat()).await;
+        assert_eq!(seen.recv().await, Some("begun"));
+        drop(client);
+        let stopped = tokio::time::timeout(PATIENCE, seen.recv()).await;
+        assert_eq!(stopped.expect("it runs on"), Some("dropped"));
+    }
 }

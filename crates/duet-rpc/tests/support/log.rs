@@ -1,10 +1,10 @@
 //! A subscriber that keeps log records, as text.
 
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
 
 /// Keeps the records up to a level: one line for each event, as `LEVEL;name=value;name=value;`.
 #[derive(Clone)]
@@ -12,6 +12,10 @@ pub(crate) struct Log(Arc<Mutex<String>>, Level);
 
 impl Log {
     pub(crate) fn up_to(level: Level) -> Self {
+        // While there is one subscriber, tracing asks that of the first thread that logs a record, which may have
+        // none, and remembers the answer for all threads.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(Log(Arc::default(), Level::ERROR)));
         Log(Arc::default(), level)
     }
 

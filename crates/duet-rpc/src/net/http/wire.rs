@@ -36,6 +36,8 @@ pub(super) struct HttpWire {
     begun: Option<Instant>,
     read_wait: Wait,
     write_wait: Wait,
+    /// `true` if hyper waits for bytes. It does not while it has some of a request behind the one that is served.
+    is_read: bool,
     /// `true` if an answer of hyper itself was dropped.
     has_dropped: bool,
 }
@@ -96,6 +98,7 @@ impl HttpWire {
             begun: None,
             read_wait: Wait::default(),
             write_wait: Wait::default(),
+            is_read: false,
             has_dropped: false,
         }
     }
@@ -193,12 +196,15 @@ impl AsyncRead for HttpWire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
-        if read.is_pending() {
+        let read = AsyncRead::poll_read(Pin::new(&mut self.socket), cx, buffer);
+        self.is_read = read.is_pending();
+        if self.is_read {
             return self.poll_late(cx).map(Err);
         }
         self.read_wait.stop();
-        if self.begun.is_none() && self.stage() == IDLE && buffer.filled().len() > before {
+        // The head may have come together with the request before it: then the body is the first that is read.
+        let is_request = matches!(self.stage(), IDLE | BODY);
+        if self.begun.is_none() && is_request && buffer.filled().len() > before {
             self.begun = Some(Instant::now());
         }
         read
@@ -231,9 +237,21 @@ impl AsyncWrite for HttpWire {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
-        if flushed.is_ready() && self.stage() == ANSWERED {
-            self.begun = None;
-            self.progress.stage.store(IDLE, Ordering::Relaxed);
+        if flushed.is_pending() {
+            // TLS keeps bytes that the client does not take.
+            return self.poll_stalled(cx).map(Err);
+        }
+        self.write_wait.stop();
+        match self.stage() {
+            ANSWERED => {
+                self.begun = None;
+                self.progress.stage.store(IDLE, Ordering::Relaxed);
+            }
+            // hyper flushes whenever it is polled, and an error here drops the request.
+            SERVED if !self.is_read && self.socket.poll_remote_closed(cx).is_ready() => {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            _ => {}
         }
         flushed
     }
