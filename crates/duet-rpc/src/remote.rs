@@ -85,15 +85,15 @@ impl Remote {
         self.identity.as_deref()
     }
 
-    /// The headers of the HTTP request, or of the request that began the WebSocket; `None` on other transports. Only
-    /// what the access policy has checked is proved: a client can send any header.
+    /// The headers of the HTTP request, or of the request that began the WebSocket; `None` on other transports. Trust
+    /// only headers that the access policy has checked: a client can send any header.
     #[cfg(feature = "http")]
     pub fn headers(&self) -> Option<&HeaderMap> {
         self.headers.as_deref().map(RequestHeaders::map)
     }
 
-    /// Returns `true` if another request comes from the same client: it shows the same identity and the same session of
-    /// MCP, or comes from the same address if it shows neither. Without an address too, nobody can tell.
+    /// Returns `true` if another request comes from the same client: it has the same identity and the same MCP
+    /// session, or comes from the same address if it has neither. Returns `false` if it also has no address.
     pub(crate) fn is_same_client(&self, other: &Remote) -> bool {
         let ip = |it: &Remote| it.addr.map(|addr| addr.ip());
         let is_named = self.identity.is_some() || self.session().is_some();
@@ -102,7 +102,7 @@ impl Remote {
             && (is_named || (ip(self).is_some() && ip(self) == ip(other)))
     }
 
-    /// The session that the client names, if it speaks MCP over HTTP.
+    /// The MCP session that the client names over HTTP.
     #[cfg(feature = "http")]
     fn session(&self) -> Option<&[u8]> {
         self.headers()?.get("mcp-session-id").map(HeaderValue::as_bytes)
@@ -114,7 +114,7 @@ impl Remote {
     }
 }
 
-/// The headers of a request, as a map that is made when somebody asks for it.
+/// The headers of a request, converted into a map on demand.
 #[cfg(feature = "http")]
 struct RequestHeaders {
     /// A line for each header. No value contains a line end.
@@ -152,7 +152,7 @@ impl PartialEq for RequestHeaders {
 impl Eq for RequestHeaders {}
 
 impl fmt::Debug for Remote {
-    /// Shows no header: some are secret.
+    /// Shows no header, because some are secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Remote");
         shown.field("addr", &self.addr).field("identity", &self.identity).finish_non_exhaustive()
@@ -178,8 +178,8 @@ pub enum Identity {
         /// may have the same id: use it for logs, not for access decisions.
         pid: Option<u32>,
     },
-    /// The remote has shown a client certificate over TLS, signed by an authority that the server trusts for that, and
-    /// has proved to have its key; see `TlsServer::client_ca`.
+    /// The remote has shown a client certificate over TLS. An authority that the server trusts for clients has signed
+    /// the certificate, and the remote has proved to have its key; see `TlsServer::client_ca`.
     Certificate {
         /// The subject, as RFC 4514 writes it: `CN=alice,O=Example`. It is empty if the certificate has none.
         subject: String,

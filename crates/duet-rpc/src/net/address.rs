@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// | URL | |
 /// |---|---|
 /// | `stdio:` | stdin and stdout of this process |
-/// | `tcp://127.0.0.1:4000` | TCP; port 0 takes one that is free |
+/// | `tcp://127.0.0.1:4000` | TCP; port 0 takes a free port |
 /// | `tls://127.0.0.1:4000` | TCP with TLS |
 /// | `unix:///run/app.sock` | a Unix socket |
 /// | `ws://127.0.0.1:4000/path`, `wss://…` | WebSocket, WebSocket with TLS |
@@ -51,24 +51,24 @@ pub enum Address {
 pub struct Place {
     /// A name, or an IP address without brackets.
     pub host: String,
-    /// The port; 0 takes one that is free.
+    /// The port. Port 0 takes a free port.
     pub port: u16,
-    /// The protection of the bytes on the way.
+    /// The encryption of the connections.
     pub security: Security,
 }
 
-/// The protection of the bytes of a connection. It belongs to the place, so that every transport over TCP has it.
+/// The encryption of connections to a place. It belongs to the place, so every transport over TCP supports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Security {
-    /// None.
+    /// No encryption.
     #[default]
     Plain,
     /// TLS.
     Tls,
 }
 
-/// The part of a URL after host and port: a path, which begins with a slash, and perhaps a query. It
-/// contains nothing that could end a line.
+/// The part of a URL after host and port: a path, which begins with a slash, and an optional query. It contains no
+/// line end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target(String);
 
@@ -87,8 +87,8 @@ impl Address {
         }
     }
 
-    /// Returns `true` if only programs on this machine can reach it. For a host name this asks the system
-    /// for its addresses, which may take a moment and may fail.
+    /// Returns `true` if only programs on this machine can reach it. For a host name, this asks the system for the
+    /// addresses of the name, which may take a moment and may fail.
     pub fn is_local(&self) -> io::Result<bool> {
         match self {
             Address::Stdio | Address::Unix(_) => Ok(true),

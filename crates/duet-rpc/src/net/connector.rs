@@ -89,8 +89,9 @@ impl Connector {
         self
     }
 
-    /// Offers this subprotocol to a WebSocket server, such as `mcp`. The server chooses it or none; with any
-    /// other choice, and with any other address, [`connect`](Connector::connect) fails.
+    /// Offers this subprotocol, such as `mcp`, to a WebSocket server. The server chooses it or none.
+    /// [`connect`](Connector::connect) fails if the server chooses another subprotocol, or if the address is not a
+    /// WebSocket address.
     #[must_use]
     pub fn subprotocol(mut self, name: impl Into<String>) -> Self {
         self.subprotocol = Some(name.into());
@@ -150,7 +151,7 @@ impl Connector {
         }
     }
 
-    /// Checks that the server of this address takes the settings.
+    /// Checks that the transport of this address supports the settings.
     fn check_settings(&self) -> io::Result<()> {
         let is_web_socket = matches!(self.address, Address::WebSocket(..));
         let is_web = is_web_socket || matches!(self.address, Address::Http(..));
@@ -208,7 +209,7 @@ impl Dialer {
         }
     }
 
-    /// A function that makes a connection each time.
+    /// Converts it into a function that makes a new connection with each call.
     #[cfg(feature = "http")]
     pub(crate) fn into_dial(self) -> Dial {
         Box::new(move || {

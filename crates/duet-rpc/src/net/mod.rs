@@ -6,9 +6,9 @@
 //! | `socket` | TCP, TLS and Unix sockets |
 //! | `tls` | TLS over TCP: settings, handshake, errors |
 //! | `websocket`, `http`, `web` | WebSocket and HTTP, and their heads, access policy and handshakes |
-//! | `child` | programs that are started, and ended with all their processes |
+//! | `child` | programs that this process starts, and ends with all their processes |
 //! | `listener`, `hub` | accepting connections; serving many with one router |
-//! | `connector`, `client` | making one connection; a connection that is made again when it breaks |
+//! | `connector`, `client` | making one connection; reconnecting when it breaks |
 
 mod address;
 mod child;

@@ -22,11 +22,11 @@ use crate::transport::{
     ExitReport, Inbox, Outbox, Received, Transport, buffer_pool, let_others_run,
 };
 
-/// The bytes that are read or written before other connections of the thread have their turn, even if a
+/// Number of bytes that a connection reads or writes before other connections of the thread get their turn, even if a
 /// large message has room for more.
 const AT_ONCE: usize = 64 * 1024;
 
-/// The time that a remote has to close after we have shut down our direction.
+/// The time that a remote has to close after we have shut down our direction of the connection.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(25);
 
 /// The same for a remote that is still sending a message that was refused.
@@ -64,8 +64,8 @@ struct Linger {
     is_shut: bool,
 }
 
-/// TCP and Unix sockets tell when there is something to read, so they need no buffer before. The other streams tell it
-/// only by a read. They are boxed, so that a plain socket stays small.
+/// TCP and Unix sockets report when they are readable, so they need no buffer before that. The other streams report
+/// it only through a read. They are boxed, so that a plain socket stays small.
 enum SocketStream {
     Tcp(TcpStream),
     #[cfg(unix)]
@@ -113,7 +113,7 @@ impl Socket {
 
     /// A stream that was connected in another way, such as a tunnel or an upgraded HTTP connection.
     ///
-    /// The end of the remote is noticed by a read only, and so not while back-pressure stops reading.
+    /// Only a read notices the end of the remote. So while back-pressure stops reading, the end goes unnoticed.
     ///
     /// ```
     /// use duet_rpc::transport::Socket;
@@ -161,7 +161,7 @@ impl Socket {
         }
     }
 
-    /// Ready when there is something to read, or the end; for a stream that cannot tell, immediately.
+    /// Ready when there is something to read, or the end; immediately for a stream that cannot report this.
     fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         #[cfg(unix)]
         {
@@ -199,8 +199,8 @@ impl Socket {
             });
             match ready!(read) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // TLS reports a remote that closes without a word. Frames have their own ends, so a part of one is
-                // noticed anyway, and many programs just exit.
+                // TLS reports an error if the remote closes without announcing it. Frames mark their own ends, so a
+                // truncated frame is noticed anyway, and many programs just exit.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     return Poll::Ready(Ok(0));
                 }
@@ -209,8 +209,8 @@ impl Socket {
         }
     }
 
-    /// Returns `true` if there is nothing to read, not even the end. It asks the system: the runtime
-    /// knows only the state at its last look.
+    /// Returns `true` if there is nothing to read, not even the end. It asks the system, because the runtime knows
+    /// only the state at its last check.
     #[cfg(all(unix, feature = "http"))]
     pub(crate) fn is_quiet(&mut self) -> bool {
         use rustix::net::{RecvFlags, recv};
@@ -220,7 +220,8 @@ impl Socket {
         let seen = match &mut self.stream {
             SocketStream::Tcp(stream) => recv(&*stream, &mut byte[..], flags),
             SocketStream::Unix(stream) => recv(&*stream, &mut byte[..], flags),
-            // What has come may be of TLS alone. A byte that is lost here costs nothing: the connection is not used.
+            // The received bytes may belong to TLS alone. A byte that is lost here does no harm: the connection is
+            // not used.
             _ => {
                 let mut cx = Context::from_waker(std::task::Waker::noop());
                 return AsyncRead::poll_read(Pin::new(self), &mut cx, &mut ReadBuf::new(&mut byte))
@@ -294,7 +295,7 @@ impl Socket {
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),
-            // There is no descriptor to watch, or none is free for it. The next write will notice.
+            // There is no descriptor to watch, or none is free for it. The next write will notice the end.
             None => Poll::Pending,
         }
     }
@@ -306,13 +307,13 @@ impl Socket {
         Poll::Pending
     }
 
-    /// Shuts down our direction, and gives the remote a moment to close. Closing while it still sends
-    /// would reset the connection, and the remote might lose our last bytes.
+    /// Shuts down our direction, and gives the remote a moment to close. Closing while the remote still sends would
+    /// reset the connection, and the remote might lose our last bytes.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_leave(cx, SHUTDOWN_TIME)
     }
 
-    /// The same for a remote that is still sending a message that was refused: that takes longer.
+    /// The same for a remote that is still sending a message that was refused. This takes longer.
     #[cfg(any(feature = "http", feature = "websocket"))]
     pub(crate) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_leave(cx, LINGER)
@@ -356,8 +357,8 @@ fn keep_alive(stream: &TcpStream) {
         .and_then(|()| sockopt::set_tcp_keepcnt(stream, PROBES));
 }
 
-/// Watches for the end of the remote's output, with a registration of its own. The registration for
-/// reading says only that there is something to read, and while nobody reads, it says nothing more.
+/// Watches for the end of the remote's output, with a registration of its own. The registration for reading reports
+/// only that there is something to read, and while nobody reads, it reports nothing more.
 #[cfg(unix)]
 mod hang_up {
     use std::io;
@@ -399,7 +400,7 @@ impl Transport for Socket {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        // Only now a buffer is needed: a connection that waits for bytes has none.
+        // Take a buffer only now: a connection that waits for bytes has none.
         ready!(self.poll_readable(cx))?;
         inbox.borrow_buffer();
         let Poll::Ready(count) = self.poll_append(cx, inbox.space()?) else {

@@ -1,8 +1,8 @@
-//! Exchange: a connection in memory for one message and what is sent back.
+//! Exchange: a connection in memory for one message and its replies.
 //!
-//! An HTTP request is one, and so is a call of [`Router::handle`](crate::Router::handle). The message is there from
-//! the beginning, and whoever polls the driver takes what it sends. So neither waits for the other, and dropping an
-//! exchange drops its driver, which stops its handlers.
+//! Each HTTP request is an exchange, and so is each call of [`Router::handle`](crate::Router::handle). The message is
+//! available from the beginning, and the code that polls the driver takes the replies. So neither waits for the
+//! other, and dropping an exchange drops its driver, which stops its handlers.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,17 +13,17 @@ use std::task::{Context, Poll};
 use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use crate::sync::lock;
 
-/// The bytes of messages that are taken at once, if there are several.
+/// Maximum number of bytes that are taken together, if there are several messages.
 const AT_ONCE: usize = 64 * 1024;
 
-/// The transport of an exchange: delivers one message, and keeps what is sent.
+/// The transport of an exchange: delivers one message, and keeps the replies.
 pub(crate) struct ExchangeTransport {
     message: Option<Vec<u8>>,
     sent: SharedOutput,
     kind: TransportKind,
 }
 
-/// What a connection has sent, for the one who polls it.
+/// The replies that a connection has sent, for the task that polls it.
 pub(crate) type SharedOutput = Arc<Mutex<ExchangeOutput>>;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl ExchangeTransport {
         self
     }
 
-    /// The messages that are sent, for [`Exchange::new`].
+    /// The replies, for [`Exchange::new`].
     pub(crate) fn sent(&self) -> SharedOutput {
         Arc::clone(&self.sent)
     }
@@ -67,16 +67,16 @@ impl Transport for ExchangeTransport {
             inbox.push_owned(message)?;
             return Poll::Ready(Ok(Received::Data));
         }
-        // The end comes only behind the answer, because a connection gives its handlers little time after it.
+        // The end comes only after the answer, because a connection gives its handlers little time after the end.
         match lock(&self.sent).is_settled {
             true => Poll::Ready(Ok(Received::Eof)),
-            // The exchange polls again when this has changed.
+            // The exchange polls again after a change.
             false => Poll::Pending,
         }
     }
 
-    /// Takes no more than a part: the rest waits where a connection counts it, until this part was taken. Then the
-    /// exchange polls again.
+    /// Takes only a part: the rest stays in the outbox, where the connection counts it, until this part was taken.
+    /// Then the exchange polls again.
     fn poll_send(&mut self, _: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         let mut sent = lock(&self.sent);
         let mut room = if sent.messages.is_empty() { AT_ONCE } else { 0 };
@@ -98,7 +98,7 @@ impl Transport for ExchangeTransport {
     }
 }
 
-/// The driver of an exchange, with what it has sent.
+/// The driver of an exchange, with the replies.
 pub(crate) struct Exchange<D: Future> {
     driver: D,
     sent: SharedOutput,
@@ -111,7 +111,7 @@ impl<D: Future + Unpin> Exchange<D> {
         Exchange { driver, sent, end: None }
     }
 
-    /// Drives the connection. Ready with the next message that it sends, and with `None` when it has ended.
+    /// Drives the connection. Ready with the next reply, and with `None` after the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         loop {
             let was_settled = {
@@ -135,13 +135,13 @@ impl<D: Future + Unpin> Exchange<D> {
         }
     }
 
-    /// Returns `true` if everything was handled, and whatever there is to send was sent.
+    /// Returns `true` if the connection has handled the message and sent all replies.
     #[cfg(feature = "http")]
     pub(crate) fn is_settled(&self) -> bool {
         lock(&self.sent).is_settled
     }
 
-    /// The reason of the end, once there is one.
+    /// The reason for the end, once there is one.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) -> Option<&D::Output> {
         self.end.as_ref()
@@ -155,7 +155,7 @@ mod tests {
     use super::{AT_ONCE, ExchangeTransport, lock};
     use crate::transport::{Outbox, Transport};
 
-    /// The outbox counts among the bytes that a connection, and all of a hub, may hold.
+    /// The outbox counts toward the limits on unsent bytes of a connection and of a hub.
     #[test]
     fn p9_messages_that_nobody_has_taken_wait_in_the_outbox() {
         let mut cx = Context::from_waker(Waker::noop());
@@ -168,7 +168,7 @@ mod tests {
         outbox.set_settled();
         let mut taken = 0;
         while transport.poll_send(&mut cx, &mut outbox).is_pending() {
-            // A second look takes no more.
+            // A second poll takes no more.
             assert!(transport.poll_send(&mut cx, &mut outbox).is_pending());
             let messages = std::mem::take(&mut lock(&sent).messages);
             assert!(messages.len() * 1000 < AT_ONCE + 1000 && !lock(&sent).is_settled);

@@ -12,10 +12,10 @@ use super::tree::{Marker, Tree};
 
 use crate::sync::lock;
 
-/// Locked for a moment only: a forced exit must not wait for it.
+/// Locked for a moment only: a forced exit must not wait for this lock.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
 
-/// Read-locked from the start of a program until it is registered. A start may take for ever, for example if the
+/// Read-locked from the start of a program until it is registered. A start may never return, for example if the
 /// program is on a network share that does not answer.
 static STARTING: RwLock<()> = RwLock::new(());
 
@@ -67,10 +67,10 @@ fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Reg
     Ok((child, Registered(tree)))
 }
 
-/// Kills all programs and the processes that they started, as far as there is time.
+/// Kills all programs and the processes that they started, within the time limit.
 pub(super) fn kill_all(until: Instant) {
     if is_starting() {
-        // Kill the registered programs first, because a start may take for ever.
+        // Kill the registered programs first, because a start may never return.
         kill_known(until);
         while is_starting() && Instant::now() < until {
             thread::sleep(LOOK_EVERY);

@@ -1,4 +1,4 @@
-//! Child processes: programs that this one starts and talks to over their stdin and stdout (T1).
+//! Child processes: programs that this process starts and talks to over their stdin and stdout (T1).
 
 #[cfg(unix)]
 pub(crate) mod descriptor_limit;
@@ -34,11 +34,11 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Stream, Transport};
 use process::{Pipes, Process};
 use stderr::Stderr;
 
-/// The time that each step of closing waits for the program to end, by default.
+/// Default time that each step of closing waits for the program to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The time that the end of a pipe may take after the program has ended. Only a process that the program
-/// left behind can hold the pipe open.
+/// Maximum time for the end of a pipe after the program has ended. Only a process that the program left behind can
+/// hold the pipe open.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A transport to a program that it starts.
@@ -48,18 +48,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// program's stdin, then asks it to end (SIGTERM), then kills it. A `Child` that is dropped without being
 /// closed kills the program.
 ///
-/// All of this holds for the program and for every process that it started, behind a shell or a launcher
-/// too. A process that exits when stdin is closed gets no signal. A process that still runs when the
-/// program itself has exited gets 1 s before it is asked to end. [`ExitReport::stopped`] names the
-/// processes that had to be stopped.
+/// All of this holds for the program and for every process that it started, even through a shell or a launcher. A
+/// process that exits when stdin is closed gets no signal. A process that still runs when the program itself has
+/// exited gets 1 s before it is asked to end. [`ExitReport::stopped`] names the processes that had to be stopped.
 ///
 /// # Process groups and sessions
 ///
-/// The program leads a process group of its own, and signals go to that group. On Linux (5.3 or newer,
-/// with `/proc`) processes that left the group are found too: by the variable `DUET_RPC_TREE`, which is
-/// added to the program's environment, or by a parent that still runs. Two kinds of processes are not
-/// found: one that left the group, cleared its environment and lost its parent, and one of another user.
-/// To start a daemon that should stay, have a service manager start it.
+/// The program leads a process group of its own, and signals go to that group. On Linux (5.3 or newer, with `/proc`)
+/// `Child` also finds processes that left the group: by the variable `DUET_RPC_TREE`, which it adds to the program's
+/// environment, or by a parent that still runs. It does not find two kinds of processes: a process that left the
+/// group, cleared its environment and lost its parent, and a process of another user. To start a daemon that should
+/// stay, have a service manager start it.
 ///
 /// Because of its own group the program does not receive the SIGINT of Ctrl-C: handle the signal and
 /// close the connection, as `duet-rpc call` does. The system stops (SIGTTIN) a program that reads the
@@ -71,12 +70,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// |---|---|
 /// | drops the `Child`, its runtime ends, or it panics | killed |
 /// | is a [`Server`](crate::Server) that ends, by force too | killed |
-/// | calls [`std::process::exit`] or aborts | see their stdin close; [`Child::kill_all`] before it kills them |
-/// | dies of a signal that it does not handle, SIGKILL for one | see their stdin close, and stay if they ignore that |
+/// | calls [`std::process::exit`] or aborts | see their stdin close; call [`Child::kill_all`] first to kill them |
+/// | dies of a signal that it does not handle, such as SIGKILL | see their stdin close, and stay if they ignore that |
 ///
-/// The system could send a signal in the last case (`PR_SET_PDEATHSIG`). But the program would have to
-/// ask for it before it starts, which needs unsafe code, and the signal comes when the *thread* ends that
-/// started the program.
+/// The system could send a signal in the last case (`PR_SET_PDEATHSIG`). But the program would have to ask for it
+/// before it starts, which needs unsafe code, and the system sends the signal when the *thread* that started the
+/// program ends.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -110,8 +109,8 @@ impl CannotStart {
         io::Error::new(cause.kind(), CannotStart { program, cause })
     }
 
-    /// Returns `true` if a later attempt would fail too. Too many processes or open files are temporary;
-    /// a missing file, or one that is not a program, is permanent.
+    /// Returns `true` if a later attempt would fail too. Too many processes or open files are temporary; a missing
+    /// file, or a file that is not a program, is permanent.
     pub(crate) fn is_permanent(&self) -> bool {
         use io::ErrorKind::{
             InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied,
@@ -146,7 +145,7 @@ struct Open {
     stream: Stream<ChildStdout, Stdin>,
     process: Process,
     stderr: Stderr,
-    /// Runs from the moment when the program was seen to have ended.
+    /// Starts when the exit of the program is noticed.
     patience: Option<Pin<Box<Sleep>>>,
 }
 
@@ -155,9 +154,8 @@ struct Open {
 struct Stdin(Option<ChildStdin>);
 
 impl Child {
-    /// Starts the program. It replaces the command's stdin, stdout and stderr by pipes, gives the program
-    /// a process group of its own, and adds the variable `DUET_RPC_TREE`. The rest of the command is the
-    /// caller's.
+    /// Starts the program. It replaces the command's stdin, stdout and stderr by pipes, gives the program a process
+    /// group of its own, and adds the variable `DUET_RPC_TREE`. It leaves the rest of the command unchanged.
     ///
     /// # Panics
     ///
@@ -179,9 +177,9 @@ impl Child {
         self
     }
 
-    /// Calls this function for each line that the program writes to stderr, without its line end,
-    /// beginning with the lines that are there already. It must not block. Bytes that are not UTF-8 are
-    /// replaced, and a line of more than 8 KiB comes in pieces.
+    /// Calls this function for each line that the program writes to stderr, without its line end, beginning with
+    /// lines that have already arrived. The function must not block. Bytes that are not UTF-8 are replaced, and a
+    /// line of more than 8 KiB comes in pieces.
     #[must_use]
     pub fn on_stderr(self, listener: impl FnMut(&str) + Send + 'static) -> Self {
         if let ChildState::Open(open) = &self.state {
@@ -190,11 +188,11 @@ impl Child {
         self
     }
 
-    /// Closes the program's stdin and still receives what the program writes. Without it,
-    /// [`poll_close`](Transport::poll_close) closes stdin and discards the rest of stdout. Sending
-    /// fails from here on.
+    /// Closes the program's stdin, and continues to receive the program's output. Without this call,
+    /// [`poll_close`](Transport::poll_close) closes stdin and discards the rest of stdout. Sending fails from here
+    /// on.
     ///
-    /// For a program that answers at the end of its input, and for a check of its last output.
+    /// Use it for a program that answers at the end of its input, or to check the last output of a program.
     pub fn close_stdin(&mut self) {
         if let ChildState::Open(open) = &mut self.state {
             open.stream.writer_mut().0 = None;
@@ -229,7 +227,7 @@ pub(crate) mod at_exit {
         live::kill_all_for_good(Instant::now() + time);
     }
 
-    /// Kills the processes that can be killed without a wait.
+    /// Kills the processes that can be killed without waiting.
     pub(crate) fn kill_groups() {
         live::kill_groups();
     }
@@ -247,9 +245,9 @@ impl Transport for Child {
         if let Poll::Ready(received) = open.stream.poll_receive(cx, inbox) {
             return Poll::Ready(received);
         }
-        // A dead program may have left another process behind that holds its stdout open: then the end of
-        // the stream never comes. The program's own output is in the pipe by now. The patience is for the
-        // runtime, which may not have reported it yet.
+        // A dead program may have left another process behind that holds its stdout open: then the end of the stream
+        // never comes. The program's own output is in the pipe by now. This wait gives the runtime time to report
+        // that output.
         ready!(open.process.poll_exit(cx));
         let patience = open.patience.get_or_insert_with(|| Box::pin(sleep(PATIENCE)));
         ready!(patience.as_mut().poll(cx));

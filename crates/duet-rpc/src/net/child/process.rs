@@ -41,7 +41,7 @@ impl Process {
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut process =
             Process { child: Some(child), exit: Exit::Seen, registered: Some(registered) };
-        // From here on dropping it kills the program, whatever fails.
+        // From here on, dropping `process` kills the program, even if a later step fails.
         process.exit = Exit::watch(&process).map_err(cannot_start)?;
         let missing = || io::Error::other("a program was started without its pipes");
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(missing()) };
@@ -86,8 +86,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// tokio would kill and reap the program too, but not the processes that it started; and not while
-    /// the runtime itself shuts down, when most programs are dropped.
+    /// tokio would kill and reap the program too, but not the processes that it started. It does neither while the
+    /// runtime itself shuts down, which is when most programs are dropped.
     fn drop(&mut self) {
         let Some(mut child) = self.child.take().filter(|child| child.id().is_some()) else {
             return;

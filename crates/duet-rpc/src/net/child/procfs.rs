@@ -14,7 +14,7 @@ const ENVIRONMENT_BYTES: u64 = 8 * 1024 * 1024;
 /// The time that a process may take for `exec`. It shows no environment meanwhile.
 const EXEC_TIME: Duration = Duration::from_secs(1);
 
-/// The number of the newest pids that are checked.
+/// Number of newest pids to check.
 const NEW_ONES: usize = 1000;
 
 /// The flag of a kernel thread, which has no program.
@@ -48,10 +48,10 @@ impl ProcessEntry {
     }
 }
 
-/// All running processes that started at this tick or later, each read on demand; `None` if `/proc` does
-/// not show them, or shows those of another pid namespace.
+/// All running processes that started at this tick or later, each read on demand; `None` if `/proc` does not show
+/// them, or shows the processes of another pid namespace.
 ///
-/// The newest come first: a process that starts the next one and ends is gone a moment later.
+/// The newest processes come first, because a process that starts a successor and exits is gone a moment later.
 pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = ProcessEntry>> {
     let own = getpid().as_raw_nonzero().to_string();
     if fs::read_link("/proc/self").ok()?.as_os_str() != OsStr::new(&own) {
@@ -63,8 +63,8 @@ pub(super) fn entries(since: u64) -> Option<impl Iterator<Item = ProcessEntry>> 
     Some(pids.into_iter().filter_map(entry).filter(move |entry| entry.started >= since))
 }
 
-/// The running processes whose pids were given after one pid and up to another, the newest first. If the
-/// numbers have wrapped around, pids from before that are left out.
+/// The running processes whose pids were assigned after one pid and up to another, newest first. If the pids have
+/// wrapped around, pids from before that are left out.
 pub(super) fn entries_between(before: u32, last: u32) -> impl Iterator<Item = ProcessEntry> {
     let first = if last >= before { before.saturating_add(1) } else { 1 };
     let pids = (first..=last).rev().take(NEW_ONES).filter(|&pid| leads_threads(pid));
@@ -78,7 +78,8 @@ fn leads_threads(pid: u32) -> bool {
     group.is_some_and(|group| group.trim().parse() == Ok(pid))
 }
 
-/// The pid that was given last, to a process or a thread. While it stays the same, none was started.
+/// The most recently assigned pid, of a process or a thread. While it stays the same, no process or thread was
+/// started.
 pub(super) fn last_pid() -> Option<u32> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     load.split_ascii_whitespace().next_back()?.parse().ok()

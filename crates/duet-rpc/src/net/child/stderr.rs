@@ -12,10 +12,10 @@ use super::PATIENCE;
 use crate::panic_guard;
 use crate::sync::lock;
 
-/// The number of lines that are kept.
+/// Maximum number of kept lines.
 const LINES: usize = 20;
 
-/// The bytes that are kept in all, and the length of the longest line.
+/// Maximum number of kept bytes in all lines, and of bytes in one line.
 const BYTES: usize = 8 * 1024;
 
 pub(super) type LineListener = Box<dyn FnMut(&str) + Send>;
@@ -67,7 +67,7 @@ pub(super) struct StderrLines {
     lines: VecDeque<String>,
     /// The bytes of all lines.
     bytes: usize,
-    /// A line whose end has not come yet.
+    /// The unfinished last line.
     begun: Vec<u8>,
     listener: Option<LineListener>,
 }
@@ -93,7 +93,7 @@ impl StderrLines {
             if end.is_some() {
                 self.keep_line();
             } else if self.begun.len() == BYTES && !bytes.is_empty() {
-                // A line without an end in sight is cut here.
+                // Cut a line that is longer than the limit.
                 self.keep_line();
             }
         }
@@ -131,7 +131,7 @@ impl StderrLines {
 }
 
 impl fmt::Debug for StderrLines {
-    /// Shows the number of lines; their contents may be anything.
+    /// Shows the number of lines, and not their contents, because the program may print anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StderrLines").field("lines", &self.lines.len()).finish_non_exhaustive()
     }

@@ -3,8 +3,8 @@
 //! | step | waits for | at most |
 //! |---|---|---|
 //! | stdin is closed | the end of the program and of all processes that it started | the grace period; [`SETTLE`] once the program itself has ended |
-//! | SIGTERM to all that are left | the same | the grace period |
-//! | SIGKILL to all that are left, until there are no more | the same | the grace period, 2 s at least |
+//! | SIGTERM to all remaining processes | the same | the grace period |
+//! | SIGKILL to all remaining processes, until none is left | the same | the grace period, 2 s at least |
 //!
 //! The program itself is reaped last; see `tree`.
 
@@ -21,10 +21,10 @@ use super::tree::{ProcessEntry, Tree};
 use super::{ExitReport, GRACE, Open};
 use crate::transport::Stopped;
 
-/// The bytes of unwanted output that are read at a time.
+/// Number of bytes of unwanted output per read.
 const CHUNK: usize = 8 * 1024;
 
-/// The time in which processes that a program left behind may exit by themselves.
+/// Time for processes that a program left behind to exit by themselves.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// The pause between two checks of the processes: the first pause, and the longest.
@@ -35,8 +35,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     let Open { stream, mut process, stderr, .. } = open;
     let stdout = stream.close_writer();
-    // A program that still writes must be able to: it would freeze, or die of a broken pipe, instead of
-    // ending properly.
+    // Keep reading: otherwise a program that still writes would freeze, or die of a broken pipe, instead of ending
+    // properly.
     let stopped = beside(discard(stdout), stop(&mut process, grace)).await;
     for process in &stopped {
         tracing::warn!("a process did not end when its stdin was closed: {process}");
@@ -49,7 +49,7 @@ pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     ExitReport { exit, last_stderr: stderr.last_stderr().await, stopped }
 }
 
-/// Waits for the end, then asks for it, then forces it. Returns the processes that did not end by
+/// Waits for the program to end, then asks it to end, then kills it. Returns the processes that did not end by
 /// themselves.
 async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     let Some(tree) = process.tree() else { return Vec::new() };
@@ -61,7 +61,7 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     if can_ask && wait(process, &tree, grace, grace).await.is_none() {
         return stopped;
     }
-    // However short the grace period, killing takes a moment.
+    // Killing takes a moment, even if the grace period is shorter.
     let (begun, patience) = (Instant::now(), grace.max(GRACE));
     loop {
         let to_kill = Arc::clone(&tree);
@@ -75,9 +75,9 @@ async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
     }
 }
 
-/// Waits until the program and all processes that it started have ended, or `patience` is over; once the
-/// program itself has ended, no longer than `settle`. Returns the processes that are left, as far as they
-/// can be found; `None` if all have ended.
+/// Waits until the program and all processes that it started have ended, or `patience` is over; once the program
+/// itself has ended, it waits at most `settle`. Returns the remaining processes that could be found; `None` if all have
+/// ended.
 async fn wait(
     process: &mut Process,
     tree: &Arc<Tree>,
@@ -100,8 +100,8 @@ async fn wait(
             None => return Some(Vec::new()),
         };
         if has_ended && left.is_empty() {
-            // If a member of the group was missed, it belongs to a chain of processes that start each
-            // other without end.
+            // If a member of the group was missed, it belongs to an endless chain of processes, each of which starts
+            // the next.
             tree.kill_group();
             return None;
         }
@@ -118,7 +118,7 @@ async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send +
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 
-/// Notes the signal that these processes got; each process once, with its last signal.
+/// Records the signal that these processes got; each process once, with its last signal.
 fn note(stopped: &mut Vec<Stopped>, members: &[ProcessEntry], is_killed: bool) {
     for member in members {
         let pid = member.id();

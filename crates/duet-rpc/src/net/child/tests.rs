@@ -44,7 +44,7 @@ pub(super) fn inbox() -> Inbox {
     Inbox::new(TransportKind::Bytes, &Profile::agent())
 }
 
-/// Closes it, and checks that nothing of it is left behind.
+/// Closes the child, and checks that no process is left.
 pub(super) async fn close(mut child: Child) -> ExitReport {
     let id = child.id();
     let exit_report = poll_fn(|cx| child.poll_close(cx)).await;
@@ -104,7 +104,7 @@ async fn t1_program_that_exits_by_itself_is_reported_with_status_and_stderr() {
 
 #[tokio::test]
 async fn t1_program_may_write_output_after_its_stdin_closes() {
-    // More than a pipe holds: without a reader the program would die of it instead of ending properly.
+    // More bytes than a pipe holds: without a reader, the write would kill the program before it can end properly.
     let script = "cat; head -c 3000000 /dev/zero || exit 1; echo done >&2; exit 5";
     let exit_report = close(shell(script).grace(LONG)).await;
     assert_eq!(exit_report.exit.unwrap().code(), Some(5));
@@ -116,7 +116,7 @@ async fn t1_program_that_ignores_its_closed_stdin_gets_sigterm() {
     let mut child = shell("echo '[1]'; exec sleep 600").grace(SHORT);
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let exit_report = close(child).await;
-    // A slow machine may not get to it in time.
+    // On a slow machine SIGTERM may not end it in time, and SIGKILL follows.
     assert!(matches!(exit_report.exit.unwrap().signal(), Some(9 | 15)));
 }
 
@@ -127,7 +127,7 @@ async fn t1_program_can_exit_cleanly_on_sigterm() {
     assert!(receive(&mut child, &mut inbox()).await.is_some());
     let exit_report = close(child).await;
     assert_eq!(exit_report.exit.unwrap().code(), Some(4));
-    // Before it, the shell may report the signal of its own child.
+    // Earlier lines may be the shell's report about the signal of its own child.
     assert_eq!(exit_report.last_stderr.last().unwrap(), "bye");
 }
 
@@ -218,7 +218,7 @@ async fn t1_a_program_that_is_dropped_is_killed() {
     let id = child.id().unwrap();
     drop(child);
     while exists(id) {
-        // It is dead; the runtime reaps it later, or with the next child.
+        // The program is dead; the runtime reaps it later, or with the next child.
         let _ = Command::new("true").status().await;
     }
 }

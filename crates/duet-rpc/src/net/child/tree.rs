@@ -9,9 +9,9 @@
 //! While the program is not reaped, no other group can get its group's id, so the program is reaped last.
 //! A pidfd stays with its process, so a process that has reused a pid never gets the signal.
 //!
-//! The alternative for the second row is to make this process a *subreaper*, so that orphans become its
-//! children. That changes what every other child of the process sees, and this process would have to reap
-//! all of them: not for a library to do. A marker costs one variable.
+//! The alternative for the second row is to make this process a *subreaper*, so that orphans become its children.
+//! That changes the parent that every other child of the process sees, and this process would have to reap all
+//! orphans. A library should not do that. A marker costs one variable.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
@@ -72,7 +72,7 @@ impl Tree {
     /// The tree of a program that was just started, and that is not reaped.
     pub(super) fn new(program: u32, marker: Marker) -> Self {
         let program = i32::try_from(program).ok().and_then(Pid::from_raw);
-        // A program that has ended already may have left others behind.
+        // A program that has ended already may have left other processes behind.
         let started = program.and_then(procfs::entry).map_or(0, |entry| entry.started);
         Tree { marker, started, unmarked: Mutex::default(), group: Mutex::new(program) }
     }
@@ -94,9 +94,9 @@ impl Tree {
         procfs::entries(self.started).map(|entries| self.find_among(entries, act))
     }
 
-    /// Looks only at processes that were started since this pid was given, until it finds a member or no
-    /// more are started. Members that start the next one and end may all escape a look at all processes,
-    /// which takes much longer than they live.
+    /// Checks only processes that were started since this pid was assigned, until it finds a member or no more are
+    /// started. A scan of all processes takes longer than the life of a member that starts a successor and exits, so
+    /// such members may all escape it.
     fn look_at_new(
         &self,
         mut last: Option<u32>,
@@ -150,7 +150,7 @@ impl Tree {
         is_marked == Some(true)
     }
 
-    /// Asks these members, and the whole group, to end. Returns `true`, because this system can.
+    /// Asks these members, and the whole group, to end. Returns `true`, because this system supports it.
     pub(super) fn terminate(&self, members: &[ProcessEntry]) -> bool {
         self.signal(members, Signal::TERM);
         // A stopped process, such as one that reads the terminal from the background, handles the signal
@@ -164,8 +164,8 @@ impl Tree {
         self.signal_group(Signal::KILL);
     }
 
-    /// Kills all members, and processes that they start meanwhile, until there are no others or the time
-    /// is over. Returns the members that it found. They may take a moment to be gone.
+    /// Kills all members, and processes that they start meanwhile, until none is left or the time is over. Returns
+    /// the members that it found. They may take a moment to exit.
     pub(super) fn kill(&self, until: Instant) -> Vec<ProcessEntry> {
         let mut killed: Vec<ProcessEntry> = Vec::new();
         let mut kill = |member: &ProcessEntry| {
@@ -186,12 +186,12 @@ impl Tree {
             self.look_at_new(before, |member| is_clean &= !kill(member));
             clean_looks = if is_clean { clean_looks + 1 } else { 0 };
         }
-        // Not before: once a parent is killed, its children can no longer be recognised by it.
+        // Not earlier, because the children of a killed parent can no longer be found by that parent.
         self.kill_group();
         killed
     }
 
-    /// Call it before the program is reaped.
+    /// Must be called before the program is reaped.
     pub(super) fn forget_group(&self) {
         *self.group() = None;
     }
@@ -220,7 +220,7 @@ impl Tree {
     }
 }
 
-/// Sends a signal to a process that was found, and never to another process with the same pid.
+/// Sends a signal to this process, and never to a later process with the same pid.
 #[cfg(target_os = "linux")]
 fn signal_one(seen: &ProcessEntry, signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};

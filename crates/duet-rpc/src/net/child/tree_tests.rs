@@ -1,4 +1,4 @@
-//! Nothing that a program has started outlives it (T1).
+//! No process that a program started outlives the program (T1).
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -28,14 +28,14 @@ fn marked(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// Starts a script that says when it is ready.
+/// Starts a script that reports when it is ready.
 async fn ready(script: &str) -> Child {
     let mut child = shell(script);
     assert!(receive(&mut child, &mut inbox()).await.is_some(), "{script}");
     child
 }
 
-/// Programs that leave others behind: their actions before they are ready, and after that.
+/// Programs that leave other processes behind: their actions before they are ready, and after that.
 const LEAVE_OTHERS: [(&str, &str, &str); 9] = [
     ("a shell that waits for it", "", "sleep MARK; true"),
     ("in the background", "sleep MARK &", "exit 3"),
@@ -79,7 +79,7 @@ async fn t1_drop_leaves_no_process_behind() {
 
 #[tokio::test]
 async fn t1_processes_that_end_with_stdin_are_not_signalled() {
-    // The second one has stdin too, and ends only after the first.
+    // The second process has stdin too, and ends only after the first.
     let rows = [
         "echo '[1]'; cat; exit 4",
         "echo '[1]'; (cat; echo second >&2) <&0 & exec cat >/dev/null; exit 4",
@@ -119,7 +119,7 @@ async fn t1_processes_left_behind_get_no_more_than_a_moment_after_the_program_en
 
 #[tokio::test]
 async fn t1_processes_that_start_others_without_end_are_killed() {
-    // Each starts the next one and ends. Removing the file ends them, if nothing else does.
+    // Each process starts the next and exits. Removing the file ends the chain, if nothing else does.
     let file = std::env::temp_dir().join(format!("duet-rpc {}", mark()));
     fs::write(&file, "[ -e \"$0\" ] || exit\nsh \"$0\" &\n").unwrap();
     let name = file.to_str().unwrap();

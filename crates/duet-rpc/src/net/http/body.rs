@@ -17,9 +17,9 @@ use crate::net::hub::Permit;
 /// The body of a response of an [`HttpService`](super::HttpService).
 pub struct HttpBody {
     content: Content,
-    /// Told when hyper has all of the body.
+    /// Updated when hyper has taken the whole body.
     progress: Option<Arc<Progress>>,
-    /// The place of the request among the connections.
+    /// The permit of the request, which counts as a connection.
     permit: Option<Permit>,
 }
 
@@ -38,7 +38,7 @@ impl HttpBody {
         HttpBody::new(Content::Whole(bytes.into()))
     }
 
-    /// Events, as they come.
+    /// A body that sends events as they arrive.
     pub(super) fn events(events: EventBody) -> Self {
         HttpBody::new(Content::Events(Box::new(events)))
     }
@@ -47,7 +47,7 @@ impl HttpBody {
         HttpBody { content, progress: None, permit: None }
     }
 
-    /// A message, which counts among the bytes that wait to be sent until it has left.
+    /// A message that counts as unsent bytes until it is sent.
     pub(super) fn message(message: Vec<u8>, budget: &Arc<Budget>) -> Self {
         HttpBody::whole(counted(message, budget))
     }
@@ -57,7 +57,7 @@ impl HttpBody {
         self
     }
 
-    /// Keeps the place of the request until the body is sent.
+    /// Holds the permit of the request until the body is sent.
     pub(super) fn hold(&mut self, permit: Permit) {
         self.permit = Some(permit);
     }
@@ -106,13 +106,13 @@ impl Drop for HttpBody {
 }
 
 impl fmt::Debug for HttpBody {
-    /// Shows the size, and nothing of the contents.
+    /// Shows the size, and not the contents.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpBody").field("size", &self.size_hint()).finish_non_exhaustive()
     }
 }
 
-/// These bytes, which count among those that wait to be sent until they are dropped.
+/// These bytes, which count as unsent bytes until they are dropped.
 pub(super) fn counted(bytes: Vec<u8>, budget: &Arc<Budget>) -> Bytes {
     budget.add(bytes.len());
     Bytes::from_owner(CountedMessage { message: bytes, budget: Arc::clone(budget) })

@@ -22,35 +22,33 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 
 /// Sends each message as an HTTP request, and receives the messages in the responses.
 ///
-/// A request holds its connection until it is answered or given up. So there are up to eight connections,
-/// opened on demand and reused. Further requests wait. No request is sent twice, because a server may
-/// have read it before its connection ended.
+/// A request holds its connection until it is answered or abandoned. So the client has up to eight connections, which
+/// it opens on demand and reuses. Further requests wait. No request is sent twice, because a server may have read it
+/// before its connection ended.
 ///
-/// A response is JSON, one message or a batch, or an event stream (`text/event-stream`): notifications, and
-/// then the answer. A request in it is ignored, because the client has no way to answer it. A server that
-/// names a session (`Mcp-Session-Id`) gets the name back with later requests.
+/// A response is JSON, one message or a batch, or an event stream (`text/event-stream`): notifications, and then the
+/// answer. A request in a response is ignored, because the client has no way to answer it. If the server names a
+/// session (`Mcp-Session-Id`), the client sends the name with later requests.
 ///
-/// A failure of one request fails one call, with an error of the kind
-/// [`Exchange`](crate::ErrorKind::Exchange): a status such as 413 or 503, a connection that breaks, a
-/// response that is not a JSON-RPC answer. The connection stands, and the next call may go well. If it
-/// was a notification, and no later exchange went well, closing the connection tells of it. An error
-/// object in the body is the server's answer, whatever the status, if it has the id of the request or
-/// none.
+/// A failure of one request fails one call, with an error of the kind [`Exchange`](crate::ErrorKind::Exchange): a
+/// status such as 413 or 503, a connection that breaks, a response that is not a JSON-RPC answer. The connection of
+/// the peer stays open, and the next call may succeed. If the failed message was a notification, and no later
+/// exchange succeeded, closing the connection reports the failure. An error object in the body is the server's
+/// answer, with any status, if it has the id of the request or no id.
 ///
-/// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection: the
-/// reason has a [`Refused`](crate::transport::Refused) in it. So does a server that cannot be reached any
-/// more.
+/// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection, with a
+/// [`Refused`](crate::transport::Refused) in the reason. A server that can no longer be reached ends the connection,
+/// too.
 pub struct HttpClient {
     server: ServerInfo,
     lines: Vec<HttpConnection>,
-    /// What came while messages were sent.
+    /// Messages and failures that arrived while messages were sent.
     arrived: VecDeque<HttpArrival>,
-    /// Why this is the end, if it is.
+    /// The error that ends the connection.
     end: Option<io::Error>,
-    /// Why the last exchange failed, if it was that of a notification: there is no caller to tell, so whoever
-    /// closes is told.
+    /// The error of the last exchange, if that was a notification. No caller waits for it, so closing reports it.
     undelivered: Option<io::Error>,
-    /// Calls that were given up before they were taken out of the outbox.
+    /// Calls that were abandoned while they were in the outbox.
     abandoned: HashSet<Id>,
     is_closing: bool,
 }
@@ -84,19 +82,19 @@ impl ServerInfo {
     }
 }
 
-/// The most connections at once.
+/// Maximum number of connections.
 const LINES: usize = 8;
 
-/// The most messages that wait to be received. A stream of events can bring any number of them, so further
-/// ones stay with the server.
+/// Maximum number of messages that wait to be received. An event stream can bring any number of messages, so the
+/// client leaves further messages unread.
 const ARRIVED: usize = LINES;
 
-/// So many calls that were given up are remembered: more wait in no outbox, in all likelihood, and
-/// one that is forgotten is sent in vain.
+/// Maximum number of abandoned calls to remember. An outbox is unlikely to hold more. A forgotten call is sent,
+/// although nobody waits for its answer.
 const ABANDONED: usize = 16 * 1024;
 
 impl HttpClient {
-    /// Connects to the server at this place. Its requests go to this target, and show this token.
+    /// Connects to the server at this place. Its requests go to this target, and carry this token.
     pub async fn connect(
         place: &Place,
         target: &Target,
@@ -125,12 +123,12 @@ impl HttpClient {
         })
     }
 
-    /// Lets every connection do what it can: connect, write and read. Whoever calls this hears of
-    /// whatever each of them waits for.
+    /// Advances every connection: connects, writes and reads. Registers the waker for each connection that has to
+    /// wait.
     fn advance(&mut self, cx: &mut Context<'_>) {
         let mut failed = Vec::new();
         for line in &mut self.lines {
-            // One that was answered may have been closed behind it.
+            // Poll again after an answer: the server may have closed the connection after it.
             while self.arrived.len() < ARRIVED
                 && let Poll::Ready(step) = line.poll(cx, &self.server)
             {
@@ -148,7 +146,7 @@ impl HttpClient {
             }
         }
         self.lines.retain(|line| !line.is_down());
-        // A server that others still speak to is there.
+        // The server is reachable if another connection to it is up.
         let is_there = self.lines.iter().any(HttpConnection::is_up);
         for (id, failure) in failed {
             match (&failure, id) {
@@ -166,7 +164,7 @@ impl HttpClient {
         }
     }
 
-    /// Begins the requests for which there is a connection.
+    /// Starts waiting requests while connections are available.
     fn begin(&mut self, outbox: &mut Outbox) {
         while self.arrived.len() < ARRIVED
             && let Some(message) = outbox.message()
@@ -193,10 +191,10 @@ impl HttpClient {
         }
     }
 
-    /// Returns `true` if there may be one more connection. One whose request is answered, and whose response
-    /// goes on all the same, gives way.
+    /// Returns `true` if another connection may be opened. At the limit, drops a connection whose request is answered
+    /// but whose response has not ended.
     fn has_room(&mut self) -> bool {
-        // Some may have been closed since.
+        // Some connections may have closed since the last check.
         self.lines.retain(|line| !line.is_down());
         if self.lines.len() >= LINES
             && let Some(at) = self.lines.iter().position(HttpConnection::is_idle)
@@ -206,11 +204,11 @@ impl HttpClient {
         self.lines.len() < LINES
     }
 
-    /// Gives up a request: HTTP does that by closing its connection, which frees its place.
+    /// Abandons a request: in HTTP that means closing its connection, which frees the slot.
     fn abandon(&mut self, id: Id) {
         match self.lines.iter().position(|line| line.carries(&id)) {
             Some(at) => drop(self.lines.swap_remove(at)),
-            // It waits in the outbox, unless its answer is being received now.
+            // The request is still in the outbox, unless its answer is being received now.
             None if self.abandoned.len() < ABANDONED => drop(self.abandoned.insert(id)),
             None => {}
         }
@@ -248,7 +246,7 @@ impl Transport for HttpClient {
         }
         loop {
             let waiting = outbox.len();
-            // What is answered meanwhile makes room for the next.
+            // An answer that arrives meanwhile frees a connection for the next request.
             self.advance(cx);
             self.begin(outbox);
             if outbox.len() == waiting {
@@ -258,15 +256,15 @@ impl Transport for HttpClient {
         if self.is_closing
             && let Some(end) = self.end.take()
         {
-            // There may be nobody who receives.
+            // Return the error here, because receiving may have stopped.
             return Poll::Ready(Err(end));
         }
         if before != (self.arrived.len(), self.end.is_some()) {
-            // Who receives has to look.
+            // Wake the task, so that it receives again.
             cx.waker().wake_by_ref();
         }
         let is_done = match self.is_closing {
-            // Nobody waits for what a notification is answered with, but it may be that it was refused.
+            // While closing, wait for the responses to notifications, too: a response may be a refusal.
             true => HttpConnection::is_idle,
             false => HttpConnection::is_sent,
         };

@@ -51,10 +51,10 @@ struct HttpChannel {
 
 /// A request, and the state of its response.
 pub(super) struct HttpExchange {
-    /// The id of the request; `None` if it wants no answer.
+    /// The id of the request; `None` if it expects no answer.
     id: Option<Id>,
     stage: ExchangeStage,
-    /// Nobody waits for the rest of the response: the answer has come, or there will be none.
+    /// The rest of the response does not matter: the answer has come, or none will come.
     is_answered: bool,
 }
 
@@ -81,7 +81,7 @@ impl HttpExchange {
         HttpExchange { id, stage: ExchangeStage::Waiting(request), is_answered: false }
     }
 
-    /// Sends the request, and goes on with the response, on this channel.
+    /// Sends the request, then reads the response, on this channel.
     fn advance(
         &mut self,
         channel: &mut HttpChannel,
@@ -92,7 +92,7 @@ impl HttpExchange {
             ExchangeStage::Waiting(request) => channel.send(request),
             stage => stage,
         };
-        // Hyper reads on only if the body that has come was taken.
+        // hyper continues to read only after the received part of the body was taken.
         if let Poll::Ready(step) = self.poll(cx, server) {
             return Poll::Ready(step);
         }
@@ -100,7 +100,7 @@ impl HttpExchange {
         self.poll(cx, server)
     }
 
-    /// Takes what has come of the response.
+    /// Takes the received part of the response.
     fn poll(&mut self, cx: &mut Context<'_>, server: &ServerInfo) -> Poll<ExchangeStep> {
         loop {
             match &mut self.stage {
@@ -113,7 +113,8 @@ impl HttpExchange {
                             Err(failure) => return self.end(Err(failure)),
                             Ok(reply) => {
                                 let session = session.filter(|_| reply.status.is_success());
-                                // A stream says that the message has arrived, and may have no end.
+                                // The start of a stream shows that the notification has arrived. The stream may never
+                                // end.
                                 self.is_answered = self.id.is_none() && reply.is_stream();
                                 self.stage = ExchangeStage::Reading(reply);
                                 if let Some(session) = session {
@@ -147,7 +148,7 @@ impl HttpExchange {
         }
     }
 
-    /// Ends the exchange. After the answer nothing can fail any more.
+    /// Ends the exchange. Failures after the answer are ignored.
     fn end(&mut self, outcome: Result<(), HttpFailure>) -> Poll<ExchangeStep> {
         self.stage = ExchangeStage::Ended;
         let id = self.id.take();
@@ -167,7 +168,7 @@ impl HttpChannel {
         let socket = SharedSocket::new(dialing.await?);
         let handshake = http1::Builder::new()
             .max_header_size(header_bytes)
-            // Some servers know their headers only in this form.
+            // Some servers recognise header names only in this form.
             .title_case_headers(true)
             .handshake(TokioIo::new(socket.clone()));
         let (sender, connection) = handshake.await.map_err(io::Error::other)?;
@@ -184,7 +185,7 @@ impl HttpChannel {
         if let Some(connection) = &mut self.connection
             && Pin::new(connection).poll(cx).is_ready()
         {
-            // The exchange gets the error, if there is one.
+            // The exchange reports the error, if there is one.
             self.connection = None;
         }
     }
@@ -216,7 +217,7 @@ impl HttpConnection {
         matches!(self.link, Link::Down)
     }
 
-    /// Returns `true` if all of its request has left, or nothing more of it will.
+    /// Returns `true` if the whole request was sent, or if the rest will never be sent.
     pub(super) fn is_sent(&self) -> bool {
         match &self.link {
             Link::Dialing(_) => false,
@@ -225,18 +226,18 @@ impl HttpConnection {
         }
     }
 
-    /// Returns `true` if nobody waits for what comes here.
+    /// Returns `true` if no caller waits for a response on this connection.
     pub(super) fn is_idle(&self) -> bool {
         self.exchange.as_ref().is_none_or(|it| it.is_answered) || self.is_down()
     }
 
-    /// Returns `true` if the request of that id is under way here.
+    /// Returns `true` if this connection carries the unanswered request with this id.
     pub(super) fn carries(&self, id: &Id) -> bool {
         self.exchange.as_ref().is_some_and(|it| !it.is_answered && it.id.as_ref() == Some(id))
     }
 
-    /// Returns `true` if it can take a request. A connection that the server has closed cannot: a request is
-    /// never sent twice, so it must not be lost there.
+    /// Returns `true` if the connection can take a request. A connection that the server has closed cannot: the
+    /// request would be lost there, and no request is sent twice.
     pub(super) fn is_free(&mut self) -> bool {
         match &self.link {
             Link::Up(channel) if self.exchange.is_none() => {
@@ -250,12 +251,12 @@ impl HttpConnection {
         }
     }
 
-    /// Takes a request; nothing is sent yet.
+    /// Takes a request, and sends nothing yet.
     pub(super) fn begin(&mut self, exchange: HttpExchange) {
         self.exchange = Some(exchange);
     }
 
-    /// Connects, writes and reads, whichever it is time for; ready with a step of the exchange.
+    /// Connects, writes or reads, as the state requires; ready with a step of the exchange.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, server: &ServerInfo) -> Poll<ExchangeStep> {
         loop {
             match &mut self.link {
@@ -274,14 +275,14 @@ impl HttpConnection {
                         if channel.connection.is_some() {
                             return Poll::Pending;
                         }
-                        // The end between two requests, or something that nobody asked for.
+                        // The server closed the connection between two requests, or sent data without a request.
                         self.link = Link::Down;
                         continue;
                     };
                     let step = ready!(exchange.advance(channel, cx, server));
                     if matches!(step, ExchangeStep::Ended { .. }) {
                         self.exchange = None;
-                        // Hyper may have to see that the response has ended.
+                        // Lets hyper notice that the response has ended.
                         channel.poll(cx);
                         if !channel.is_kept() {
                             self.link = Link::Down;
@@ -293,7 +294,7 @@ impl HttpConnection {
         }
     }
 
-    /// Ready when the server has had a moment to take what was sent last.
+    /// Ready when the server has had a moment to read the last sent bytes.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &self.link {
             Link::Up(channel) if !self.is_idle() => channel.socket.poll_leave(cx),

@@ -13,20 +13,20 @@
 //! Only `data` lines are kept. An event of another type than `message` is skipped, and so is an event that
 //! the end of the stream cut off. A line may end in CR LF, LF or CR.
 
-/// Cuts events out of a stream of any length, and never holds more than one event of the limit.
+/// Splits a stream of any length into events. It holds at most one event, within the size limit.
 #[derive(Debug)]
 pub(super) struct EventStreamParser {
     state: LineState,
-    /// The name of the field, as far as it could be a known one.
+    /// The name of the field, cut at a length that no known name reaches.
     name: Vec<u8>,
-    /// The type of the event, as far as it could be a known one.
+    /// The type of the event, cut at a length that no known type reaches.
     kind: Vec<u8>,
     data: Vec<u8>,
     /// The event has a line of data.
     has_data: bool,
-    /// The last byte was a CR: an LF behind it belongs to the same line end.
+    /// The last byte was a CR: an LF after it belongs to the same line end.
     is_after_return: bool,
-    /// Nothing has come yet but a byte order mark, perhaps.
+    /// Nothing has arrived yet, except perhaps a byte order mark.
     is_first_line: bool,
     limit: usize,
 }
@@ -54,7 +54,7 @@ pub(super) struct EventTooLong;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// More bytes than any known name or type, with a byte order mark, are not kept.
+/// Names and types are cut at this length. Every known name or type is shorter, even with a byte order mark.
 const LONGEST_NAME: usize = 11;
 
 impl EventStreamParser {
@@ -169,7 +169,7 @@ impl EventStreamParser {
     }
 }
 
-/// Appends to a name. One that has become too long stays too long.
+/// Appends to a name, up to the maximum length. A name of that length matches no known name.
 fn push_name(name: &mut Vec<u8>, bytes: &[u8]) {
     let room = LONGEST_NAME - name.len();
     name.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());

@@ -1,8 +1,8 @@
-//! Event stream: the answer to a request whose handler sends notifications before it (`text/event-stream`).
+//! Event stream (`text/event-stream`): the response to a request whose handler sends notifications before the answer.
 //!
-//! The first message decides. If it is the answer, the response is plain JSON; if it is a notification, each
-//! message becomes an event, and the answer is the last one, because clients stop reading there. While nothing comes, a
-//! comment keeps proxies from closing the connection. Dropping the body cancels the request.
+//! The first message decides the format. If it is the answer, the response is plain JSON. If it is a notification,
+//! each message becomes an event, and the answer is the last event, because clients stop reading there. While no
+//! message comes, a comment keeps proxies from closing the connection. Dropping the body cancels the request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The content type of an event stream.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The exchange of a request, with the answer behind everything else. A connection sends the answers of a turn before
-/// the events, so an event that a handler made right before it returned comes behind the answer.
+/// The messages of an exchange, with the answer last. In each turn a connection sends answers before events. So
+/// without this type, an event that a handler sent right before it returned would follow the answer.
 pub(super) struct AnswerLast {
     exchange: HubExchange,
-    /// `true` if other messages than the answer may come.
+    /// `true` if messages other than the answer may come.
     is_stream: bool,
     answer: Option<Vec<u8>>,
 }
 
-/// A message that a request causes.
+/// A message of a response.
 pub(super) enum ResponsePart {
     Event(Vec<u8>),
     /// The last message.
@@ -68,7 +68,7 @@ impl AnswerLast {
 /// The messages of a request, as events.
 pub(super) struct EventBody {
     exchange: AnswerLast,
-    /// The message that has decided.
+    /// The first message, which decided the format.
     first: Option<Vec<u8>>,
     budget: Arc<Budget>,
     keep_alive: Pin<Box<Sleep>>,
@@ -80,7 +80,7 @@ impl EventBody {
         EventBody { exchange, first: Some(first), budget, keep_alive }
     }
 
-    /// Ready with the next event, or a comment; `None` behind the last one.
+    /// Ready with the next event, or a comment; `None` after the last one.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let message = match self.first.take() {
             Some(first) => Poll::Ready(Some(ResponsePart::Event(first))),
@@ -111,7 +111,7 @@ fn event(message: &[u8]) -> Vec<u8> {
     [b"data: ", message, b"\n\n"].concat()
 }
 
-/// Returns `true` if the client takes an event stream.
+/// Returns `true` if the client accepts an event stream.
 pub(super) fn takes_events(parts: &Parts) -> bool {
     let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let mut types = lines.flat_map(|line| line.split(',')).map(|it| it.split(';').next());

@@ -1,4 +1,4 @@
-//! WebSocket handshake of a server: the rules for the request, and its answer.
+//! WebSocket handshake of a server: the rules for the request, and the response.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -35,13 +35,13 @@ const KEY: HttpRefusal = HttpRefusal::malformed(
 );
 const BODY: HttpRefusal = HttpRefusal::malformed("A request that begins a WebSocket has no body.");
 
-/// Returns `true` if the request wants to begin a WebSocket.
+/// Returns `true` if the request asks for a WebSocket.
 pub(super) fn is_asked_for(parts: &Parts) -> bool {
     parts.method == Method::GET && lists(&parts.headers, &UPGRADE, "websocket")
 }
 
-/// The value of `Sec-WebSocket-Accept` for a request that begins a WebSocket. No extension is chosen,
-/// whatever the client offers.
+/// The value of `Sec-WebSocket-Accept` for a request that begins a WebSocket. The server chooses no extension, even
+/// if the client offers some.
 pub(super) fn accept(parts: &Parts) -> Result<HeaderValue, HttpRefusal> {
     let headers = &parts.headers;
     if parts.method != Method::GET {
@@ -68,14 +68,14 @@ pub(super) fn accept(parts: &Parts) -> Result<HeaderValue, HttpRefusal> {
     HeaderValue::try_from(answer_to(key)).map_err(|_| KEY)
 }
 
-/// The value of a header that stands there once.
+/// The value of a header that occurs exactly once.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-/// Returns `true` if the lists in the headers of this name have that word.
+/// Returns `true` if a list in the headers of this name contains the word.
 fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))

@@ -3,8 +3,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `service` | the service that other web servers can mount |
-//! | `serve`, `wire` | connections of our own: hyper on a socket, and its timeouts |
-//! | `rules`, `handshake` | which requests are served; the beginning of a WebSocket |
+//! | `serve`, `wire` | connections that the library accepts itself: hyper on a socket, and its timeouts |
+//! | `rules`, `handshake` | which requests are served; the WebSocket handshake |
 //! | `respond`, `body`, `events`, `session` | one request in, one response out, whole or as a stream of events |
 //! | `client`, `connection`, `shared_socket`, `reply`, `event_stream`, `verdict` | the client |
 

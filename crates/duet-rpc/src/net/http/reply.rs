@@ -18,23 +18,23 @@ pub(super) struct HttpReply {
     pub(super) status: StatusCode,
     body: Incoming,
     content: ReplyContent,
-    /// The most bytes of one text.
+    /// Maximum number of bytes in one text.
     limit: usize,
 }
 
 enum ReplyContent {
     /// The body is one text.
     Whole(Vec<u8>),
-    /// Each event is a text. Behind the parser is what it has not taken yet.
+    /// Each event is a text. The second field holds bytes that the parser has not taken yet.
     Events(EventStreamParser, Bytes),
-    /// The body is whole.
+    /// The whole body was read.
     Done,
 }
 
 const TOO_LONG: HttpFailure = HttpFailure::Bad("the response is longer than the message limit");
 
 impl HttpReply {
-    /// Fails if the status says enough, or the body is announced to be too long.
+    /// Fails if the status alone means failure, or if the announced body is too long.
     pub(super) fn new(response: Response<Incoming>, limit: usize) -> Result<Self, HttpFailure> {
         let (head, body) = response.into_parts();
         let status = head.status;
@@ -53,7 +53,7 @@ impl HttpReply {
         Ok(reply)
     }
 
-    /// Returns `true` if it may have more than one text.
+    /// Returns `true` if the response may have more than one text.
     pub(super) fn is_stream(&self) -> bool {
         matches!(self.content, ReplyContent::Events(..))
     }
@@ -83,7 +83,7 @@ impl HttpReply {
                 }
                 Some(Ok(frame)) => frame,
             };
-            // Trailers say nothing that matters.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
             match &mut self.content {
                 ReplyContent::Whole(bytes) if data.len() > self.limit - bytes.len() => {
@@ -96,7 +96,7 @@ impl HttpReply {
         }
     }
 
-    /// The text of a whole body. There is none if the server says only that the request arrived.
+    /// The text of a whole body; `None` if the server only confirms that the request arrived.
     fn finish(&mut self) -> Option<Result<Vec<u8>, HttpFailure>> {
         let content = std::mem::replace(&mut self.content, ReplyContent::Done);
         let ReplyContent::Whole(bytes) = content else { return None };
@@ -105,7 +105,7 @@ impl HttpReply {
         has_text.then_some(Ok(bytes))
     }
 
-    /// The status of a refusal says enough, whatever is wrong with the rest.
+    /// Returns the status of a refusal, or else this failure. A refusal needs no further explanation.
     fn unless_refused(&self, failure: HttpFailure) -> HttpFailure {
         match self.status.is_success() {
             true => failure,

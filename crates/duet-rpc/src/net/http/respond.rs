@@ -37,11 +37,11 @@ pub(super) struct Responder {
     /// The hub whose methods are served; `None` if only WebSockets are.
     pub(super) hub: Option<Hub>,
     pub(super) remote: Remote,
-    /// Shared with the wire, which then has the timeouts; without it they are here.
+    /// Shared with the wire, which enforces the timeouts; `None` if this type enforces them.
     pub(super) progress: Option<Arc<Progress>>,
 }
 
-/// A response, and what becomes of its connection.
+/// A response, and the next use of its connection.
 pub(super) struct Responded {
     pub(super) response: Response<HttpBody>,
     /// The connection becomes a WebSocket.
@@ -56,14 +56,14 @@ pub(super) struct Handover {
     pub(super) remote: Remote,
 }
 
-/// The body of a refused request is skipped if it is no longer than this. To skip a longer one would cost
-/// more than a new connection.
+/// Maximum length of a refused request's body that is skipped. Skipping a longer body would cost more than a new
+/// connection.
 const SHORT: u64 = 8 * 1024;
 
 /// The content type of messages.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What a page is told that asks beforehand what it may send.
+/// Headers of the response to a preflight request.
 const PREFLIGHT: &[(&str, &str)] = &[
     ("access-control-allow-methods", "POST"),
     (
@@ -86,7 +86,7 @@ impl Responder {
             Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
             Err(refusal) => Err((refusal, true)),
         };
-        // A page may read a refusal too.
+        // An allowed page may read a refusal, too.
         let origin = match &judged {
             Ok((admitted, _)) => admitted.origin.clone(),
             Err(_) => self.rules.access.cors_origin(&parts),
@@ -134,7 +134,7 @@ impl Responder {
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
         let takes_events = takes_events(parts);
-        // Only clients of MCP take events, and others shall cost nothing.
+        // Only MCP clients accept events, and other clients must not pay for sessions.
         let session = if takes_events { session::begin(parts, &message) } else { None };
         let remote = with_identity(self.remote.clone(), admitted.identity);
         let remote = remote.with_headers(std::mem::take(&mut parts.headers));
@@ -188,7 +188,7 @@ impl Responder {
         Responded { response, handover: Some(Handover { upgrade, remote }) }
     }
 
-    /// Reads a body of up to so many bytes.
+    /// Reads a body of at most `most` bytes.
     async fn read<B: Body>(&self, body: B, most: usize) -> Result<Vec<u8>, HttpRefusal> {
         let mut body = pin!(body);
         let mut message = Vec::new();
@@ -198,7 +198,7 @@ impl Responder {
                     None => return Poll::Ready(Ok(())),
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => data,
-                        // Trailers say nothing here.
+                        // Trailers are ignored.
                         Err(_) => continue,
                     },
                     Some(Err(_)) if self.is_late() => return Poll::Ready(Err(HttpRefusal::LATE)),
@@ -216,7 +216,7 @@ impl Responder {
             }
         });
         match &self.hub {
-            // Elsewhere the wire measures the time, and closes what is left when the hub stops.
+            // In all other cases the wire enforces the timeout, and closes open connections when the hub stops.
             Some(hub) if self.progress.is_none() => {
                 let read = hub.until_stop(within(hub.read_timeout(), reading)).await;
                 read.unwrap_or(Err(HttpRefusal::STOPPING))?;
@@ -239,7 +239,7 @@ impl Responder {
             _ if refusal.status == StatusCode::PAYLOAD_TOO_LARGE => false,
             None => !parts.headers.contains_key(TRANSFER_ENCODING),
             Some(0) => true,
-            // Who asks first may not send it at all.
+            // A client that waits for `100 Continue` may not send the body at all.
             Some(length) if length <= SHORT && expectation(parts).is_none() => {
                 self.read(body, SHORT as usize).await.is_ok()
             }
@@ -248,7 +248,7 @@ impl Responder {
     }
 }
 
-/// Reads in that time, or not at all.
+/// Reads within this time, or fails.
 async fn within(
     patience: Option<Duration>,
     reading: impl Future<Output = Result<(), HttpRefusal>>,
@@ -279,12 +279,12 @@ fn with_status(status: StatusCode) -> Response<HttpBody> {
     response
 }
 
-/// The response to a request that is not served, and a record of it.
+/// The response to a refused request. Logs the refusal.
 pub(super) fn refuse(refusal: &HttpRefusal, closes: bool) -> Response<HttpBody> {
     refusal.log();
     let mut response = with_status(refusal.status);
     let (content_type, body) = match refusal.status {
-        // This one is told as every transport tells it.
+        // An oversized message gets the same JSON-RPC error on every transport.
         StatusCode::PAYLOAD_TOO_LARGE => {
             let mut body = Vec::new();
             let fault = Fault { kind: FaultKind::Oversize, body: None };

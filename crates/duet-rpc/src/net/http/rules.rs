@@ -1,7 +1,7 @@
-//! Rules for the heads of requests: what is served, to whom, and what is refused.
+//! Rules for request heads: which requests are served, and which are refused.
 //!
-//! A head is read strictly. A proxy between a client and this server may read a doubtful head in another
-//! way, and then the body of one is a request of the other (request smuggling).
+//! The rules are strict. A proxy between a client and this server may interpret an ambiguous head in another way.
+//! Then the bytes that one of them takes for a body are a request for the other (request smuggling).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::net::web::{AccessPolicy, Admitted, HttpRefusal};
 #[derive(Clone)]
 pub(in crate::net) struct Rules {
     pub(super) access: Arc<AccessPolicy>,
-    /// The path that is served; `None` if somebody else has looked at it.
+    /// The path that is served; `None` if the surrounding server has checked the path.
     pub(super) path: Option<Box<str>>,
     pub(super) protocols: Protocols,
     /// `true` if the connection is encrypted.
@@ -34,13 +34,13 @@ pub(in crate::net) enum Protocols {
     WebSocket,
 }
 
-/// What a request that is not refused asks for.
+/// The purpose of an accepted request.
 pub(super) enum Asked {
-    /// The answer to the message in its body.
+    /// An answer to the message in the body.
     Answer,
-    /// What a web page may send.
+    /// A preflight: the browser asks which requests a web page may send.
     Preflight,
-    /// A WebSocket, to be begun with this value of `Sec-WebSocket-Accept`.
+    /// A WebSocket. The response has this value of `Sec-WebSocket-Accept`.
     #[cfg(feature = "websocket")]
     WebSocket(HeaderValue),
 }
@@ -71,7 +71,7 @@ const NO_LENGTH: HttpRefusal = HttpRefusal::new(
     "The length of the body is missing. Use Content-Length or chunked.",
 );
 
-/// Headers that may stand in a head once. The access policy has others.
+/// Headers that may occur once in a head. The access policy checks further headers.
 static SINGLE: [HeaderName; 3] = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT];
 
 impl Rules {
@@ -116,7 +116,7 @@ impl Rules {
         self.message_bytes
     }
 
-    /// Says what the request asks for, or why it is refused. Its head was checked before.
+    /// Returns the purpose of the request, or the refusal. The caller has already checked the head.
     pub(super) fn judge(&self, parts: &Parts) -> Result<(Admitted, Asked), HttpRefusal> {
         let admitted = self.access.check(parts, self.is_secure)?;
         if self.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
@@ -142,10 +142,11 @@ impl Rules {
         Ok((admitted, Asked::Answer))
     }
 
-    /// Refuses heads that others may read differently. Nobody knows where the next one begins for them.
+    /// Refuses heads that a proxy may interpret differently, because it may then expect the next head at another
+    /// position.
     pub(super) fn check_head(&self, parts: &Parts) -> Result<(), HttpRefusal> {
         let headers = &parts.headers;
-        // With the colon, the space and the line end.
+        // Includes the colon, the space and the line end.
         let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
         if lines.sum::<usize>() > self.header_bytes {
             return Err(TOO_LARGE);
@@ -158,7 +159,7 @@ impl Rules {
         match (headers.get(CONTENT_LENGTH), headers.get(TRANSFER_ENCODING)) {
             (Some(_), Some(_)) => Err(LENGTH),
             (Some(length), None) if !is_number(length) => Err(LENGTH),
-            // Chunks came with HTTP/1.1; who speaks 1.0 may not know where they end.
+            // Chunks came with HTTP/1.1; a program that speaks 1.0 may not know where they end.
             (None, Some(_)) if parts.version < Version::HTTP_11 => Err(LENGTH),
             (None, Some(encoding)) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
                 Err(ENCODING)
@@ -167,7 +168,7 @@ impl Rules {
         }
     }
 
-    /// Refuses a body before it comes.
+    /// Refuses a body before it arrives.
     fn check_body(&self, parts: &Parts) -> Result<(), HttpRefusal> {
         if expectation(parts).is_some_and(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
             return Err(UNKNOWN_EXPECTATION);
@@ -192,13 +193,13 @@ impl Rules {
     }
 }
 
-/// What the client waits for before it sends the body. One of HTTP/1.0 waits for nothing.
+/// The confirmation that the client waits for before it sends the body. An HTTP/1.0 client waits for none.
 pub(super) fn expectation(parts: &Parts) -> Option<&[u8]> {
     let expect = parts.headers.get(EXPECT).filter(|_| parts.version > Version::HTTP_10);
     expect.map(HeaderValue::as_bytes)
 }
 
-/// The announced length of the body. A number that is too large for the machine is the largest.
+/// The announced length of the body. A number that is too large for `u64` counts as `u64::MAX`.
 pub(super) fn content_length(parts: &Parts) -> Option<u64> {
     let length = parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?;
     Some(length.parse().unwrap_or(u64::MAX))

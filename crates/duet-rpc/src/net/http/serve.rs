@@ -37,7 +37,7 @@ use crate::net::{Hub, WebSocket};
 use crate::remote::Remote;
 use crate::sync::lock;
 
-/// The time that a client has to take the reason for a refusal.
+/// Time for a client to read the reason for a refusal.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
 /// The service of one connection.
@@ -46,7 +46,7 @@ struct ConnectionService {
     outcome: Arc<Mutex<ConnectionOutcome>>,
 }
 
-/// What became of a connection.
+/// The outcome of a connection.
 #[derive(Default)]
 struct ConnectionOutcome {
     #[cfg(feature = "websocket")]
@@ -159,11 +159,11 @@ async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcom
     std::mem::take(&mut *lock(&outcome))
 }
 
-/// Tells a client why it is not served, and closes the connection.
+/// Sends a client the reason why it is not served, and closes the connection.
 pub(super) async fn refuse_socket(mut socket: Socket, refusal: &HttpRefusal) {
     refusal.log();
     let told = timeout(LAST_WORD, socket.write_all(&refusal.to_bytes())).await;
-    // One that does not listen has only itself to blame.
+    // A client that did not read the reason gets no graceful close.
     if matches!(told, Ok(Ok(()))) {
         leave(socket).await;
     }
@@ -191,8 +191,7 @@ pub(super) async fn serve_web_socket(hub: &Hub, handover: Handover) {
     }
 }
 
-/// Takes a socket that is to become a WebSocket. A remote that is refused is told why, and the connection is
-/// closed.
+/// Makes the WebSocket handshake on a socket. A refused remote gets the reason, and the connection is closed.
 #[cfg(feature = "websocket")]
 pub(in crate::net) async fn handshake(
     socket: Socket,

@@ -22,16 +22,15 @@ use crate::router::Router;
 
 /// Serves a router over HTTP, and with the feature `websocket` over WebSocket on the same path.
 ///
-/// It is a `tower` service for a request with any body, so it can be a route of `axum`, `hyper` or
-/// another server, over any version of HTTP. Each POST carries one message or batch. The status is 200 with the
-/// answer, or 202 if there is none. Each request is a connection of its own: the
-/// [extensions](crate::Peer::extension), the [identity](crate::Peer::identity) and the headers belong to it, and
-/// requests run at the same time. A handler whose client closes its connection is cancelled. A client that closes only
-/// its own direction counts as gone.
+/// It is a `tower` service for a request with any body, so it can be a route of `axum`, `hyper` or another server,
+/// over any version of HTTP. Each POST carries one message or batch. The status is 200 with the answer, or 202 if
+/// there is none. Each request is a connection of its own: the [extensions](crate::Peer::extension), the
+/// [identity](crate::Peer::identity) and the headers belong to it, and requests run at the same time. A client that
+/// closes its connection cancels its handler, even if it closes only its own direction.
 ///
-/// Paths are the business of the server around it. The [access policy](HttpService::access) is not: the default
-/// accepts only requests to `localhost`, and refuses web pages. If the server around it knows the remote, it can
-/// tell it: a [`Remote`] among the extensions of the request is the remote of its connection.
+/// The surrounding server handles paths. It does not handle access: the default [access policy](HttpService::access)
+/// accepts only requests to `localhost`, and refuses web pages. If the surrounding server knows the remote, it can
+/// pass it on as a [`Remote`] in the extensions of the request.
 ///
 /// ```
 /// use duet_rpc::{Router, http};
@@ -58,7 +57,7 @@ pub struct HttpService {
     pub(super) idle_timeout: Option<Duration>,
 }
 
-/// Serves a router inside another web server, with [`Profile::agent`]; see [`HttpService`]. For limits, or to stop
+/// Serves a router inside another web server, with [`Profile::agent`]; see [`HttpService`]. To set limits, or to stop
 /// it gracefully, make a [`Hub`] and call [`http_service`](Hub::http_service).
 pub fn service(router: Router) -> HttpService {
     Hub::builder().router(router).build().http_service()
@@ -79,7 +78,7 @@ impl HttpService {
         HttpService { hub, rules: Arc::new(rules), idle_timeout: idle }
     }
 
-    /// Sets the profile. Default: that of the hub.
+    /// Sets the profile. Default: the profile of the hub.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         Arc::make_mut(&mut self.rules).set_limits(&profile);
@@ -94,16 +93,18 @@ impl HttpService {
         self
     }
 
-    /// Tells that clients reach the server around it over TLS, so that its own web pages have an `https://` origin.
+    /// Declares that clients reach the surrounding server over TLS. Then the server's own web pages have
+    /// an `https://` origin.
     #[must_use]
     pub fn secure(mut self) -> Self {
         Arc::make_mut(&mut self.rules).is_secure = true;
         self
     }
 
-    /// The time after which [`serve`](HttpService::serve) closes a connection if no request comes after its beginning
-    /// or the last answer, or if the client reads nothing of an answer. Default: 30 seconds. `None` turns it
-    /// off. Without a read timeout in the profile, a request head has this long to arrive too.
+    /// The time after which [`serve`](HttpService::serve) closes an idle connection. A connection is idle while no
+    /// request follows its start or the last answer, or while the client reads nothing of an answer. Default: 30
+    /// seconds. `None` turns it off. Without a read timeout in the profile, this is also the time for a request head
+    /// to arrive.
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Option<Duration>) -> Self {
         self.idle_timeout = idle_timeout;

@@ -1,8 +1,9 @@
 //! Sessions of MCP over HTTP: names that tell clients apart.
 //!
-//! Clients count their requests from the same number, so a cancellation that comes in another request could concern
-//! several. A client that begins with `initialize` gets a name, and shows it with each later request. The server keeps
-//! nothing for it, and it proves nothing: a client that names another one's session needs that client's token, too.
+//! All clients count their requests from the same number, so a cancellation that comes in another request could match
+//! requests of several clients. A client that begins with `initialize` gets a session name, and sends it with each
+//! later request. The server stores nothing for a session, and the name proves nothing: a client that sends the
+//! session name of another client also needs that client's token.
 
 use http::HeaderValue;
 use http::request::Parts;

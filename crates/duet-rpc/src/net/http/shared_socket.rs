@@ -1,5 +1,5 @@
-//! Socket of an HTTP connection, shared by hyper, which reads and writes it, and the client, which asks it for
-//! what hyper does not tell: whether a request has left, and whether the server has closed the connection.
+//! Socket of an HTTP connection. hyper reads and writes it. The client asks it for two facts that hyper does not
+//! report: whether a request was sent, and whether the server has closed the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -17,9 +17,9 @@ pub(super) struct SharedSocket(Arc<Mutex<SharedSocketState>>);
 
 struct SharedSocketState {
     socket: Socket,
-    /// A request was begun, and a part of it has not left.
+    /// `true` if a part of the current request was not sent yet.
     is_sending: bool,
-    /// The server takes nothing more.
+    /// `true` if the server accepts no more bytes.
     is_cut: bool,
 }
 
@@ -32,30 +32,30 @@ impl SharedSocket {
         })))
     }
 
-    /// Notes that hyper was given a request.
+    /// Records that hyper has a new request to send.
     pub(super) fn begin_request(&self) {
         lock(&self.0).is_sending = true;
     }
 
-    /// Returns `true` if all of the request has left, or nothing more of it will.
+    /// Returns `true` if the whole request was sent, or if the rest will never be sent.
     pub(super) fn is_sent(&self) -> bool {
         !lock(&self.0).is_sending
     }
 
-    /// Returns `true` if the server has taken every byte. One that answers before it has read all of a request
+    /// Returns `true` if the server has accepted every byte. A server that answers before it has read a whole request
     /// does not read the rest.
     pub(super) fn is_whole(&self) -> bool {
         let state = lock(&self.0);
         !state.is_sending && !state.is_cut
     }
 
-    /// Returns `true` if there is nothing to read, not even the end. It asks the system: the runtime may not
-    /// have looked since.
+    /// Returns `true` if there is nothing to read, not even the end. It asks the system, because the runtime may not
+    /// have noticed new bytes yet.
     pub(super) fn is_quiet(&self) -> bool {
         lock(&self.0).socket.is_quiet()
     }
 
-    /// Shuts down our direction; ready when the server has had a moment to take what was sent last.
+    /// Shuts down our direction; ready when the server has had a moment to read the last sent bytes.
     pub(super) fn poll_leave(&self, cx: &mut Context<'_>) -> Poll<()> {
         lock(&self.0).socket.poll_shutdown(cx)
     }
@@ -70,8 +70,8 @@ impl SharedSocket {
             return Poll::Ready(Ok(length));
         }
         match write(Pin::new(&mut state.socket)) {
-            // A server that has refused a request may not read the rest, and its response can still be
-            // read. If there is none, reading fails too. So hyper must not hear of it.
+            // A server that has refused a request may not read the rest, but its response can still be read. So hide
+            // the write error from hyper. If there is no response, reading fails too.
             Poll::Ready(Err(_)) => {
                 state.is_cut = true;
                 Poll::Ready(Ok(length))
@@ -113,7 +113,7 @@ impl AsyncWrite for SharedSocket {
         lock(&self.0).socket.is_write_vectored()
     }
 
-    /// Hyper flushes when it holds no more of the request.
+    /// hyper flushes when it has written the whole request.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = lock(&self.0);
         let is_flushed = match state.is_cut {

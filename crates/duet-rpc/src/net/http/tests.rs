@@ -131,7 +131,8 @@ fn t1_one_path_serves_both_protocols() {
 const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a client hears that says this, and what the server makes of it. A patient client closes its end.
+/// Sends these bytes to a server. Returns the response, and the result of the server. With long patience, the client
+/// closes its end after a short text.
 async fn say(bytes: &str, patience: Duration) -> (String, io::Result<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -13,15 +13,15 @@ use http::StatusCode;
 use crate::log_limit::LogLimiter;
 use crate::net::web::Refused;
 
-/// Something that the client has for its peer.
+/// A message or a failure, for the peer of the client.
 pub(super) enum HttpArrival {
-    /// This message.
+    /// A message.
     Message(Vec<u8>),
-    /// Nothing will come for this call.
+    /// A failed call, which gets no answer.
     Failed(Id, io::Error),
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug)]
 pub(super) enum HttpFailure {
     /// The server answered with this status.
@@ -35,7 +35,7 @@ pub(super) enum HttpFailure {
 }
 
 impl HttpFailure {
-    /// The failure of a request to which no head came.
+    /// The failure of a request that got no response head.
     pub(super) fn from_head(error: hyper::Error) -> Self {
         match error.is_parse() {
             true => HttpFailure::Bad("the server does not speak HTTP"),
@@ -43,7 +43,7 @@ impl HttpFailure {
         }
     }
 
-    /// The failure of a response whose body does not end well.
+    /// The failure of a response with an incomplete body.
     pub(super) fn from_body(error: hyper::Error) -> Self {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
         match cause.map(io::Error::kind) {
@@ -54,7 +54,7 @@ impl HttpFailure {
         }
     }
 
-    /// Returns `true` if the server says this to every request, and not to this one alone.
+    /// Returns `true` if every request would get this failure, and not only this one.
     pub(super) fn concerns_all(&self) -> bool {
         let HttpFailure::Status(status) = self else { return false };
         matches!(status.as_u16(), 300..=399 | 401 | 403 | 404 | 405)
@@ -70,7 +70,7 @@ impl HttpFailure {
         io::Error::new(kind, self)
     }
 
-    /// The error of a notification. The server may have taken it all the same.
+    /// The error of a notification. The server may have accepted the notification nevertheless.
     pub(super) fn into_error_of_notification(self) -> io::Error {
         let error = self.into_error();
         io::Error::new(error.kind(), format!("a notification was perhaps not delivered: {error}"))
@@ -78,7 +78,7 @@ impl HttpFailure {
 }
 
 impl fmt::Display for HttpFailure {
-    /// Shows nothing that the server wrote: it may be anything.
+    /// Shows no text that the server wrote, because it may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HttpFailure::Status(status) => Refused::new(status.as_u16()).fmt(f),
@@ -100,7 +100,7 @@ impl Error for HttpFailure {
     }
 }
 
-/// The id of a request; `None` if the message wants no answer.
+/// The id of a request; `None` if the message expects no answer.
 pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     let text = Text::check(message, Limits::MAX_DEPTH).ok()?;
     match Incoming::classify(&text, BatchRule::Reject, &Limits::default()) {
@@ -109,9 +109,9 @@ pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     }
 }
 
-/// What a response may carry: the answer to one request, and notifications.
+/// The permitted contents of a response: the answer to one request, and notifications.
 pub(super) struct Expected<'a> {
-    /// The id of the request; `None` if it wants no answer.
+    /// The id of the request; `None` if it expects no answer.
     pub(super) id: Option<&'a Id>,
     pub(super) status: StatusCode,
     pub(super) limits: &'a Limits,
@@ -121,7 +121,7 @@ pub(super) struct Expected<'a> {
 #[derive(Default)]
 pub(super) struct HttpMessages {
     pub(super) messages: Vec<Vec<u8>>,
-    /// The answer to the request is one of them.
+    /// One of them is the answer to the request.
     pub(super) has_answer: bool,
 }
 
@@ -143,7 +143,7 @@ impl Expected<'_> {
                 self.take(&text, &mut all).map(|()| all)
             }
         };
-        // A body that says nothing of the request leaves the status of a refusal.
+        // If the body does not answer the request, the status of the refusal is the failure.
         match judged {
             Ok(messages) if self.status.is_success() || messages.has_answer => Ok(messages),
             Err(what) if self.status.is_success() => Err(HttpFailure::Bad(what)),
@@ -151,7 +151,7 @@ impl Expected<'_> {
         }
     }
 
-    /// The messages of a whole body, which has to have the answer.
+    /// The messages of a whole body, which must contain the answer.
     pub(super) fn judge_whole(&self, bytes: Vec<u8>) -> Result<HttpMessages, HttpFailure> {
         let messages = self.judge(bytes)?;
         match self.id.is_none() || messages.has_answer {
@@ -160,9 +160,8 @@ impl Expected<'_> {
         }
     }
 
-    /// Takes one message. Others than these must not reach the session: it would answer a request or an
-    /// invalid message with another HTTP request, which the server may answer in the same way, and so on for
-    /// ever.
+    /// Accepts one message. Messages of other kinds must not reach the session: it would answer a request or an
+    /// invalid message with another HTTP request, and the server might answer that in the same way, endlessly.
     fn take(&self, text: &Text<'_>, all: &mut HttpMessages) -> Result<(), &'static str> {
         match Incoming::classify(text, BatchRule::Reject, self.limits) {
             Incoming::Response(response) => {
@@ -188,11 +187,12 @@ impl Expected<'_> {
         let is_success = self.status.is_success();
         let whole = || text.as_str().as_bytes().to_vec();
         match (self.id, response.settled) {
-            // Nobody waits for it, but it may say what is wrong with the notification.
+            // No caller waits for it, but it may explain what is wrong with the notification.
             (None, _) if is_success => Ok(whole()),
             (Some(id), _) if is_success && response.id == *id => Ok(whole()),
             (Some(id), Settled::Error(_)) if response.id == *id => Ok(whole()),
-            // A server that cannot read a request cannot tell its id, but this response answers no other.
+            // A server that cannot parse a request does not know its id, but this response can answer no other
+            // request.
             (Some(id), Settled::Error(error)) if response.id.is_null() => {
                 let id = id.as_raw();
                 Ok(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes())
@@ -202,7 +202,8 @@ impl Expected<'_> {
     }
 }
 
-/// An answer would be a request of its own, and it might wait for a connection that this response holds.
+/// The client ignores requests. An answer would be another HTTP request, and might wait for the connection that this
+/// response holds.
 fn log_ignored_request() {
     static METER: LogLimiter = LogLimiter::new(20);
 

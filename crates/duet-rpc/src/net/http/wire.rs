@@ -1,13 +1,13 @@
 //! Wire: the socket below hyper, with the timeouts that hyper does not have.
 //!
-//! | what has come | waits for | from |
+//! | received so far | timeout | starts at |
 //! |---|---|---|
 //! | nothing | the idle timeout | the beginning, or the last answer |
 //! | a part of a head | the read timeout, or without one the idle timeout | the first byte |
-//! | a part of a body | the read timeout, or without one for ever | the first byte of the head |
-//! | a request whose answer waits to be taken | the idle timeout; 5 s while the memory for answers is used up | the last byte that was taken |
+//! | a part of a body | the read timeout, or none | the first byte of the head |
+//! | a request, and the client does not read its answer | the idle timeout; 5 s while the memory for answers is used up | the last byte that the client read |
 //!
-//! So a connection that sends nothing, never ends a head or never reads holds its place for a bounded time (P8).
+//! So a connection that sends nothing, never ends a head or never reads holds its permit for a bounded time (P8).
 //!
 //! hyper answers a head that it cannot read with a bare status. The wire drops that answer, and the server writes
 //! its own refusal, with the reason.
@@ -32,13 +32,14 @@ pub(super) struct HttpWire {
     socket: Socket,
     progress: Arc<Progress>,
     timeouts: Timeouts,
-    /// The time of the first byte of the request that is read.
+    /// Arrival time of the first byte of the current request.
     begun: Option<Instant>,
     read_wait: Wait,
     write_wait: Wait,
-    /// `true` if hyper waits for bytes. It does not while it has some of a request behind the one that is served.
+    /// `true` if hyper waits for bytes. hyper does not wait while it holds a part of the request after the current
+    /// one.
     is_read: bool,
-    /// `true` if an answer of hyper itself was dropped.
+    /// `true` if the wire dropped an answer that hyper made itself.
     has_dropped: bool,
 }
 
@@ -58,27 +59,27 @@ pub(super) struct Progress {
     is_late: AtomicBool,
 }
 
-/// Before a request, or in its head.
+/// Before a request, or while its head arrives.
 const IDLE: u8 = 0;
-/// Its body is read.
+/// Its body is being read.
 const BODY: u8 = 1;
-/// It is served, or its answer is written.
+/// A handler runs, or its answer is being written.
 const SERVED: u8 = 2;
-/// All of its answer is handed to hyper.
+/// hyper has the whole answer.
 const ANSWERED: u8 = 3;
 
 impl Progress {
-    /// A head has come.
+    /// Call it when a head has arrived.
     pub(super) fn begin(&self) {
         self.stage.store(BODY, Ordering::Relaxed);
     }
 
-    /// The request has come as a whole.
+    /// Call it when the whole request has arrived.
     pub(super) fn serve(&self) {
         self.stage.store(SERVED, Ordering::Relaxed);
     }
 
-    /// hyper has all of the answer.
+    /// Call it when hyper has the whole answer.
     pub(super) fn end(&self) {
         self.stage.store(ANSWERED, Ordering::Relaxed);
     }
@@ -107,12 +108,12 @@ impl HttpWire {
         self.socket
     }
 
-    /// Returns `true` if hyper has refused a head, and nobody was told.
+    /// Returns `true` if hyper has refused a head, and the client has not received the reason.
     pub(super) fn has_dropped(&self) -> bool {
         self.has_dropped
     }
 
-    /// Returns `true` if a part of a request has come, and nothing of its answer has left.
+    /// Returns `true` if a part of a request has arrived, and no part of its answer was sent.
     pub(super) fn is_in_head(&self) -> bool {
         self.stage() == IDLE && self.begun.is_some()
     }
@@ -144,7 +145,7 @@ impl HttpWire {
         Poll::Ready(io::ErrorKind::TimedOut.into())
     }
 
-    /// Ready with an error when the client takes nothing of its answer for too long.
+    /// Ready with an error when the client reads nothing of its answer for too long.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let Timeouts { idle, budget, .. } = &self.timeouts;
         let since = self.write_wait.start();
@@ -168,7 +169,7 @@ impl HttpWire {
         }
     }
 
-    /// Does what `write` does, unless the bytes are an answer of hyper itself.
+    /// Calls `write`, unless the bytes are an answer that hyper made itself.
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
@@ -202,7 +203,8 @@ impl AsyncRead for HttpWire {
             return self.poll_late(cx).map(Err);
         }
         self.read_wait.stop();
-        // The head may have come together with the request before it: then the body is the first that is read.
+        // The head may have arrived together with the previous request; then the first bytes read here belong to the
+        // body.
         let is_request = matches!(self.stage(), IDLE | BODY);
         if self.begun.is_none() && is_request && buffer.filled().len() > before {
             self.begun = Some(Instant::now());
@@ -238,7 +240,7 @@ impl AsyncWrite for HttpWire {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(cx);
         if flushed.is_pending() {
-            // TLS keeps bytes that the client does not take.
+            // TLS keeps bytes that the client does not read.
             return self.poll_stalled(cx).map(Err);
         }
         self.write_wait.stop();
@@ -256,20 +258,20 @@ impl AsyncWrite for HttpWire {
         flushed
     }
 
-    /// Does nothing: the server has more to say if hyper has refused a head.
+    /// Does nothing, because the server still has to send the reason if hyper has refused a head.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 }
 
-/// A wait for the other end.
+/// A wait for the remote.
 #[derive(Default)]
 struct Wait {
     since: Option<Instant>,
-    /// `true` if the time is over, and the runtime looks once more: the process may have been stopped, or a handler
-    /// may have held the thread.
+    /// `true` if the time is over, and the runtime checks the socket once more: the process may have been stopped, or
+    /// a handler may have blocked the thread.
     is_last_look: bool,
-    /// Kept from one wait to the next: making one for each would cost an allocation.
+    /// Kept for the next wait, because a new timer would cost an allocation.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -283,12 +285,12 @@ impl Wait {
         self.is_last_look = false;
     }
 
-    /// Ready when it is this time; never for none.
+    /// Ready at this time; never ready for `None`.
     fn poll(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
         let Some(until) = until else { return Poll::Pending };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         loop {
-            // One that rings early does no harm; to set it anew for each request would.
+            // A timer that fires early does no harm; resetting it for each request would.
             if sleep.deadline() > until || sleep.is_elapsed() {
                 sleep.as_mut().reset(until);
             }

@@ -322,7 +322,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// The future is most of the memory of a connection. Without this test its growth would go unnoticed.
+    /// The future takes most of the memory of a connection. Without this test its growth would go unnoticed.
     #[test]
     fn p8_a_connection_is_small() {
         assert!(size(serve_connection) <= 2048, "{}", size(serve_connection));

@@ -1,4 +1,4 @@
-//! Connections of a hub, wherever they come from.
+//! Connections of a hub, from its own listeners and from elsewhere.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ pub(in crate::net) struct Served {
 pub(in crate::net) type HubExchange = Exchange<Served>;
 
 impl Hub {
-    /// Serves a connection that was accepted elsewhere, such as one of another kind of listener, as the hub serves its
-    /// own. Returns its peer, which the application may drop: the hub keeps the connection open. If there are too many
-    /// connections, or the hub is stopping, the error is of the kind [`Capacity`](ErrorKind::Capacity), and the
-    /// transport is dropped.
+    /// Serves a connection that was accepted elsewhere, for example by another kind of listener, as the hub serves
+    /// its own connections. Returns the peer of the connection, which the application may drop: the hub keeps the
+    /// connection open. If there are too many connections, or the hub is stopping, the error is of the kind
+    /// [`Capacity`](ErrorKind::Capacity), and the transport is dropped.
     ///
     /// ```
     /// use duet_rpc::{Error, Hub, Peer, Remote, Router, transport::memory};

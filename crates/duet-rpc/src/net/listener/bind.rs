@@ -12,8 +12,7 @@ use rustix::net::{AddressFamily, SocketType};
 use super::{Bound, Reach};
 use crate::net::Place;
 
-/// The number of connections that may wait to be accepted. The system has a limit of its own, and takes
-/// the lesser.
+/// The number of connections that may wait to be accepted. The system has its own limit, and uses the smaller one.
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
@@ -97,7 +96,7 @@ pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd
     rustix::net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
-/// The same in separate steps, where the system has no flags for it.
+/// The same in separate steps, for systems without flags for it.
 #[cfg(target_vendor = "apple")]
 pub(super) fn stream_socket(family: AddressFamily) -> rustix::io::Result<OwnedFd> {
     let socket = rustix::net::socket(family, SocketType::STREAM, None)?;

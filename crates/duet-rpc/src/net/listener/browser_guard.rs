@@ -21,7 +21,7 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
 /// The first bytes of a TLS handshake.
 const TLS: &[u8] = b"\x16\x03";
 
-/// The first bytes of requests, and of a TLS handshake, a part of which a page can choose.
+/// The first bytes of HTTP requests, and of a TLS handshake, because a page can choose a part of the handshake.
 const REQUEST_STARTS: [&[u8]; 10] = [
     TLS,
     b"GET ",
@@ -35,7 +35,7 @@ const REQUEST_STARTS: [&[u8]; 10] = [
     b"TRACE ",
 ];
 
-/// The length of the longest one.
+/// The length of the longest entry of `REQUEST_STARTS`.
 const LONGEST: usize = 8;
 
 pub(super) struct BrowserGuard {
@@ -46,9 +46,9 @@ pub(super) struct BrowserGuard {
 
 #[derive(Default)]
 struct FirstLine {
-    /// The first bytes.
+    /// The first bytes of the line.
     first: Vec<u8>,
-    /// `true` if the first word is over.
+    /// `true` after the end of the first word.
     has_method: bool,
     /// The last bytes of the line so far.
     last: VecDeque<u8>,

@@ -107,9 +107,9 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Locks the folder against other servers that start there, until it is dropped. Without the lock, two
-/// servers that start in the same moment may get in each other's way. Any process may hold the lock for
-/// any reason, so this does not wait for it long.
+/// Locks the folder against other servers that start there, until it is dropped. Without the lock, two servers that
+/// start in the same moment may get in each other's way. Any process may hold the lock for any reason, so the wait
+/// for it is short.
 pub(super) fn take_turn(path: &Path) -> Option<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let folder = rustix::fs::open(path.parent()?, flags, Mode::empty()).ok()?;

@@ -198,7 +198,7 @@ impl Incoming {
             #[cfg(feature = "http")]
             _ => Cow::Owned(HttpRefusal::BUSY.to_bytes()),
         };
-        // A remote that is gone does not get it.
+        // The remote may be gone, and then does not get the reason.
         let _ = self.accepted.write_last(&reason);
         RefusedConnection(self.accepted)
     }

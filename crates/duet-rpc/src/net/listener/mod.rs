@@ -9,7 +9,7 @@
 //! | `incoming` | an accepted connection, and the protocol on it |
 //! | `secure` | listeners with TLS, and their handshake |
 //! | `users` | users that may connect to a Unix socket |
-//! | `reserve` | a spare descriptor to refuse connections with when there is no other |
+//! | `reserve` | a spare descriptor, to refuse connections when no other is free |
 
 mod bind;
 mod browser_guard;
@@ -143,8 +143,8 @@ impl Listener {
         Ok(Self::new(address, socket, speaks))
     }
 
-    /// Takes over a listening TCP socket, such as an inherited one, and speaks the protocol of this
-    /// address on it. The host and port of the address do not matter: the socket's own count.
+    /// Takes over a listening TCP socket, such as an inherited one, and speaks the protocol of this address on it.
+    /// The host and port of the address are ignored; the socket has its own.
     pub fn from_tcp(
         socket: std::net::TcpListener,
         address: impl TryInto<Address, Error: Into<AddressError>>,

@@ -1,4 +1,4 @@
-//! Reserve: a spare file descriptor for the moment when there is no other.
+//! Reserve: a spare file descriptor for the moment when no other is free.
 //!
 //! A process without a free descriptor cannot even accept a connection to refuse it: clients wait in the
 //! queue of the system without an answer. So the server holds one descriptor, gives it up to accept one

@@ -23,8 +23,8 @@ pub(super) const REFUSAL: &[u8] = b"\x15\x03\x03\x00\x02\x02\x50";
 pub struct TlsBinder(TlsServer);
 
 impl Listener {
-    /// Listens at an address with TLS: `tls://`, `wss://` or `https://`. Only with these settings such an address can
-    /// be bound.
+    /// Listens at an address with TLS: `tls://`, `wss://` or `https://`. Such an address cannot be bound without
+    /// these settings.
     ///
     /// The handshake of a client takes no longer than the profile's [`read_timeout`](Profile::read_timeout), or than
     /// 30 s if it has none, and counts as a connection. A plain HTTP request to such a port is answered with status 400.

@@ -1,7 +1,8 @@
 //! The identity in a client certificate: its subject, its names and its fingerprint.
 //!
-//! rustls has verified the certificate before. `webpki`, which it uses for that, also returns the names. It leaves the
-//! subject encoded (DER), so that is read here: a list of sets of pairs, each an object identifier and a text.
+//! rustls has already verified the certificate. `webpki`, which rustls uses for that, also returns the names. It
+//! leaves the subject encoded (DER), so this file decodes it: a list of sets of pairs, each an object identifier and
+//! a text.
 
 use std::fmt::Write;
 
@@ -129,7 +130,7 @@ fn escape(value: &str) -> String {
     out
 }
 
-/// The elements of a DER sequence or set: tag and contents. It ends at the first malformed one.
+/// The elements of a DER sequence or set: tag and contents. It ends at the first malformed element.
 struct Elements<'a>(&'a [u8]);
 
 impl<'a> Iterator for Elements<'a> {

@@ -42,11 +42,11 @@ pub struct TlsClient {
 /// The servers that a client trusts.
 #[derive(Clone, Default)]
 enum Trust {
-    /// Those that an authority of the system vouches for.
+    /// Servers that an authority of the system vouches for.
     #[default]
     System,
     Authorities(Arc<RootCertStore>),
-    /// All: no certificate is checked.
+    /// All servers: no certificate is checked.
     Anyone,
 }
 
@@ -62,14 +62,14 @@ impl TlsClient {
         TlsClient::default()
     }
 
-    /// Trusts the authorities in this PEM file, instead of those of the system.
+    /// Trusts the authorities in this PEM file, instead of the authorities of the system.
     pub fn ca_file(self, file: impl AsRef<Path>) -> io::Result<Self> {
         let file = file.as_ref();
         let roots = files::authorities(files::certificates(file)?);
         Ok(self.trust(roots.map_err(|why| files::cannot_use(file, why))?))
     }
 
-    /// Trusts the authorities in this PEM text, instead of those of the system.
+    /// Trusts the authorities in this PEM text, instead of the authorities of the system.
     pub fn ca_pem(self, pem: impl AsRef<[u8]>) -> io::Result<Self> {
         let roots = files::parse_certificates(pem.as_ref()).and_then(files::authorities);
         let cannot = |why| {
@@ -90,7 +90,7 @@ impl TlsClient {
         let certificates = files::certificates(path)?;
         let key = files::private_key(key_path)?;
         let identity = ClientIdentity { certificates, key };
-        // A pair that does not fit is an error here, and not at the first connection.
+        // A certificate and a key that do not match are an error here, and not at the first connection.
         let fits = rustls::sign::CertifiedKey::from_der(
             identity.certificates.clone(),
             identity.key.clone_key(),
@@ -111,14 +111,14 @@ impl TlsClient {
     }
 
     /// Expects this name in the server's certificate, instead of the host of the address, and sends it to the server
-    /// (SNI). For a tunnel or an IP address.
+    /// (SNI). Use it for a tunnel or an IP address.
     pub fn server_name(mut self, name: &str) -> io::Result<Self> {
         self.server_name = Some(parse_name(name)?);
         Ok(self)
     }
 
-    /// Accepts any certificate: the connection is encrypted, but anyone on the way can answer in place of the server,
-    /// and read and change everything. For tests. Each connection logs a warning.
+    /// Accepts any certificate: the connection is encrypted, but anyone between client and server can answer in place
+    /// of the server, and read and change everything. Use it only in tests. Each connection logs a warning.
     #[must_use]
     pub fn danger_accept_any_certificate(mut self) -> Self {
         self.trust = Trust::Anyone;
@@ -184,7 +184,7 @@ fn check_against(roots: Arc<RootCertStore>) -> io::Result<Arc<WebPkiServerVerifi
 fn roots_of_system() -> io::Result<RootCertStore> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Old certificates that cannot be parsed are left out: others are there.
+    // Skip old certificates that cannot be parsed: the others remain.
     roots.add_parsable_certificates(found.certs);
     match (roots.is_empty(), found.errors.first()) {
         (false, _) => Ok(roots),
@@ -248,7 +248,7 @@ impl ServerCertVerifier for AcceptAny {
 }
 
 impl fmt::Debug for TlsClient {
-    /// Shows nothing of the key.
+    /// Does not show the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("TlsClient");
         shown.field("checks_certificates", &self.checks_certificates());

@@ -1,4 +1,4 @@
-//! Failures of TLS, each with a sentence that says what to do next.
+//! Failures of TLS, each with an explanation and the next step.
 
 use std::error::Error;
 use std::fmt;
@@ -109,7 +109,8 @@ pub(super) fn explain(error: io::Error, side: Side<'_>) -> io::Error {
     explained.into()
 }
 
-/// Explains an alert after the handshake of a client: a server that refuses the client's certificate says so only then.
+/// Explains an alert that a client receives after the handshake: a server reports only then that it refuses the
+/// certificate.
 pub(super) fn explain_alert(error: io::Error) -> io::Error {
     match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
         Some(cause @ rustls::Error::AlertReceived(alert)) => {

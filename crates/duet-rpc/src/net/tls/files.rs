@@ -9,10 +9,10 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Maximum size of a file. The bundle of all public authorities has a quarter of it.
+/// Maximum size of a file. The bundle of all public authorities is a quarter of this size.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The certificates of a file, in their order: first that of the server or client, then those of the authorities above.
+/// The certificates of a file, in their order: first that of the server or client, then the authorities above.
 pub(super) fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let pem = read(path)?;
     parse_certificates(&pem).map_err(|why| cannot_use(path, why))
@@ -55,7 +55,7 @@ pub(super) fn authorities(
     Ok(roots)
 }
 
-/// The parser quotes bytes of the file, which may be those of a key, so its text is not shown.
+/// Does not show the parser's error, because it quotes bytes of the file, which may belong to a key.
 fn broken(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { .. } => "it is cut off: a line `-----END` is missing",
@@ -75,7 +75,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The path is quoted, because it may hold a line end.
+/// The path is quoted, because it may contain a line end.
 fn wrap(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read {path:?}: {error}"))
 }
@@ -100,7 +100,7 @@ struct Stamp {
 }
 
 impl WatchedFiles {
-    /// Call it before the files are read, so that no change is missed.
+    /// Must be called before the files are read, so that no change is missed.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         let stamps = paths.iter().map(|path| Stamp::new(path)).collect();
         WatchedFiles { paths, stamps }
@@ -114,7 +114,7 @@ impl WatchedFiles {
         have_changed
     }
 
-    /// Fails if one of them is a pipe or the like, which can be read only once.
+    /// Fails if one of them is a pipe or another file that can be read only once.
     pub(super) fn can_be_read_again(&self) -> io::Result<()> {
         let is_other = |path: &&PathBuf| fs::metadata(path).is_ok_and(|data| !data.is_file());
         match self.paths.iter().find(is_other) {
@@ -127,7 +127,7 @@ impl WatchedFiles {
 }
 
 impl Stamp {
-    /// `None` for a missing file, and for one that is not a regular file.
+    /// `None` for a missing file, and for anything but a regular file.
     fn new(path: &Path) -> Option<Self> {
         let data = fs::metadata(path).ok().filter(Metadata::is_file)?;
         Some(Stamp { modified: data.modified().ok(), len: data.len(), inode: inode(&data) })

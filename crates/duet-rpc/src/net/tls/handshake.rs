@@ -1,6 +1,6 @@
 //! The TLS handshake of a server and of a client.
 //!
-//! A server looks at the first bytes before it begins:
+//! A server inspects the first bytes before it begins:
 //!
 //! | first bytes | the server |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::net::{Place, Socket};
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
 
-/// Methods of HTTP, as far as one is needed to know it from frames.
+/// The HTTP methods to recognise.
 const METHODS: [&[u8]; 7] =
     [b"GET ", b"POST ", b"HEAD ", b"OPTIONS ", b"PUT ", b"DELETE ", b"PATCH "];
 
@@ -87,7 +87,7 @@ async fn begin(socket: Socket, settings: &TlsServer, inside: Inside) -> io::Resu
 }
 
 async fn answer_in_plain_text(stream: TcpStream) {
-    // Nothing was sent before, so the system takes these few bytes. A client that is gone does not need them.
+    // Nothing was sent before, so the system takes these few bytes. Ignore errors: the client may be gone.
     let _ = stream.try_write(SPEAKS_TLS);
     close(stream).await;
 }

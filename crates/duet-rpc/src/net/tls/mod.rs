@@ -8,7 +8,7 @@
 //! | `handshake` | the handshake of both sides; answers to clients that do not speak TLS |
 //! | `stream` | an encrypted TCP connection |
 //! | `certificate` | the identity in a client certificate |
-//! | `error` | a sentence for each failure |
+//! | `error` | an explanation of each failure |
 
 mod certificate;
 mod client;
@@ -57,7 +57,7 @@ impl Inside {
     }
 }
 
-/// Settings for each protocol inside.
+/// Settings for each protocol inside of TLS.
 struct PerProtocol<C> {
     frames: Arc<C>,
     #[cfg(feature = "http")]
@@ -87,8 +87,8 @@ impl<C: Clone> PerProtocol<C> {
     }
 }
 
-/// The cryptography. It is named in every configuration, because the default of the process may be set by the
-/// application, or not at all.
+/// The cryptography provider. Every configuration names it, because the application may set the default of the
+/// process to another provider, or to none.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| Arc::new(rustls::crypto::ring::default_provider())))

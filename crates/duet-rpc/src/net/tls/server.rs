@@ -13,14 +13,14 @@ use super::files::{self, WatchedFiles};
 use super::{Inside, PerProtocol, provider};
 use crate::sync::lock;
 
-/// The files are inspected at most this often.
+/// Minimum time between two inspections of the files.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Certificate and key of a server, for [`Listener::tls`](crate::transport::Listener::tls).
 ///
 /// The files are read again when they change: a new connection inspects them, at most once a second.
 /// [`reload`](TlsServer::reload) reads them immediately. Open connections keep their certificate. If the new files
-/// cannot be used, that is logged, and the certificate in use stays.
+/// cannot be used, the server logs the error, and keeps the certificate in use.
 ///
 /// Clones share the certificate.
 ///
@@ -73,8 +73,8 @@ impl TlsServer {
         Self::load(ServerFiles { certificate, key, client_ca: None })
     }
 
-    /// Asks clients for a certificate that one of the authorities in this PEM file has signed. It becomes the
-    /// [identity](crate::Identity::Certificate) of the client.
+    /// Asks clients for a certificate that one of the authorities in this PEM file has signed. The certificate
+    /// becomes the [identity](crate::Identity::Certificate) of the client.
     pub fn client_ca(
         self,
         file: impl AsRef<Path>,
@@ -96,13 +96,13 @@ impl TlsServer {
         Ok(TlsServer(Arc::new(Settings { files, state })))
     }
 
-    /// The configuration for a new connection, after a look at the files.
+    /// The configuration for a new connection, after an inspection of the files.
     pub(super) fn config(&self, inside: Inside) -> Arc<ServerConfig> {
         let mut state = lock(&self.0.state);
         if state.looked_at.elapsed() >= BETWEEN_LOOKS {
             state.looked_at = Instant::now();
             if state.watched.have_changed() {
-                // It is logged, and clients still get the certificate in use.
+                // The error is logged, and clients still get the certificate in use.
                 let _ = self.reload_into(&mut state);
             }
         }
@@ -110,7 +110,7 @@ impl TlsServer {
     }
 
     fn reload_into(&self, state: &mut CertificateInUse) -> io::Result<()> {
-        // The stamps first: a change while the files are read is noticed at the next look.
+        // Inspect the files before reading them, so that the next inspection notices a change during the read.
         state.watched.have_changed();
         let loaded = state.watched.can_be_read_again().and_then(|()| self.0.files.load());
         match loaded {

@@ -12,8 +12,8 @@ use tokio_rustls::TlsStream;
 use super::error::explain_alert;
 use crate::remote::Identity;
 
-/// A TCP connection after the handshake, of either side. A refusal that comes later than the handshake, as that of a
-/// client certificate does in TLS 1.3, is an error with a sentence too.
+/// A TCP connection after the handshake, of either side. A remote may refuse after the handshake, as TLS 1.3 servers
+/// do with a client certificate. Then the error has an explanation, too.
 pub(in crate::net) struct TlsSocket {
     stream: TlsStream<TcpStream>,
     certificate: Option<Arc<Identity>>,

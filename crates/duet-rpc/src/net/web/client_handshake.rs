@@ -1,6 +1,6 @@
 //! WebSocket handshake of a client: one request over HTTP, whose response turns the connection into a WebSocket.
 //!
-//! Hyper makes the exchange and gives the socket back, so an open WebSocket holds nothing of it.
+//! hyper makes the exchange and gives the socket back, so an open WebSocket holds no part of hyper.
 
 use std::error::Error;
 use std::fmt;
@@ -32,15 +32,15 @@ pub(in crate::net) struct Ask<'a> {
     pub(in crate::net) head: RequestHead,
     /// The subprotocol that the client offers.
     pub(in crate::net) subprotocol: Option<&'a str>,
-    /// Bytes that nobody can foretell.
+    /// Bytes that nobody can predict.
     pub(in crate::net) nonce: [u8; 16],
 }
 
-/// A head of a response, as far as it matters here.
+/// The head of a response, reduced to the relevant parts.
 type ResponseHead = http::response::Parts;
 
-/// Asks a server for a WebSocket, in this time. Returns the socket, and the bytes that were read behind the
-/// response: they are frames.
+/// Asks a server for a WebSocket, within this time. Returns the socket, and the bytes that were read after the
+/// response, which are frames.
 pub(in crate::net) async fn ask_for_upgrade(
     socket: Socket,
     ask: &Ask<'_>,
@@ -80,7 +80,7 @@ impl Ask<'_> {
         Ok(request)
     }
 
-    /// Checks that the server took the request.
+    /// Checks that the server accepted the request.
     fn check(&self, response: &ResponseHead) -> io::Result<()> {
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
             return Err(Refused::new(response.status.as_u16()).into());
@@ -104,8 +104,8 @@ impl Ask<'_> {
     }
 }
 
-/// Sends the request. Returns the head of the response, the socket, and the bytes that were read behind the
-/// head. The body of a refusal is not read.
+/// Sends the request. Returns the head of the response, the socket, and the bytes that were read after the head. The
+/// body of a refusal is not read.
 async fn exchange(
     socket: Socket,
     request: Request<Empty<Bytes>>,
@@ -142,7 +142,7 @@ fn cause_of(error: hyper::Error) -> io::Error {
     }
 }
 
-/// A handshake that an I/O error has interrupted, shown as that error.
+/// An I/O error that interrupted a handshake, shown as that error.
 #[derive(Debug)]
 struct Interrupted(hyper::Error);
 
@@ -161,13 +161,13 @@ impl Error for Interrupted {
     }
 }
 
-/// Returns `true` if a header with a list of words has this word.
+/// Returns `true` if a header with a list of words contains this word.
 fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
 }
 
-/// The value of a header that stands there once.
+/// The value of a header that occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

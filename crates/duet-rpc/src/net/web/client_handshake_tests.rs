@@ -33,7 +33,7 @@ fn ask<'a>(token: Option<&str>, subprotocol: Option<&'a str>) -> Ask<'a> {
     Ask { head: head.expect("a head"), subprotocol, nonce: *b"the sample nonce" }
 }
 
-/// What a client that offers this subprotocol makes of a server that sends these bytes.
+/// The result of a client that offers this subprotocol to a server that sends these bytes.
 async fn hear(bytes: &str, subprotocol: Option<&'static str>, ends: bool) -> io::Result<Vec<u8>> {
     let (client, mut server) = pair().await;
     let patience = (!ends).then_some(SHORT);
@@ -44,7 +44,7 @@ async fn hear(bytes: &str, subprotocol: Option<&'static str>, ends: bool) -> io:
     // Closing with unread bytes would reset the connection.
     let mut request = [0; 20];
     server.read_exact(&mut request).await.expect("a request");
-    // A client that has heard enough may be gone.
+    // The client may have closed the connection already.
     let _ = server.write_all(bytes.as_bytes()).await;
     if ends {
         let _ = server.shutdown().await;
@@ -81,7 +81,7 @@ async fn t2_a_client_asks_for_a_websocket_as_its_specification_says() {
         "x-key: 1",
     ];
     assert_eq!(lines, expected);
-    // In one piece, with frames behind it.
+    // In one piece, with frames after it.
     server.write_all(format!("{ANSWER}frames").as_bytes()).await.expect("it is open");
     let rest = asking.await.expect("no panic").expect("it is a WebSocket");
     assert_eq!(rest, b"frames");

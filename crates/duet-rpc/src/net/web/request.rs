@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use crate::net::{Place, Target};
 
-/// Where the requests of a client go, and the headers that the user chose.
+/// The target of a client's requests, and the headers that the user chose.
 #[derive(Clone)]
 pub(in crate::net) struct RequestHead {
     target: Uri,
@@ -29,7 +29,7 @@ const RESERVED: [&str; 9] = [
 ];
 
 impl RequestHead {
-    /// Fails if the token or a header could not stand in a head.
+    /// Fails if the token or a header is not valid in a request head.
     pub(in crate::net) fn new(
         place: &Place,
         target: &Target,
@@ -67,7 +67,7 @@ impl RequestHead {
 }
 
 impl fmt::Debug for RequestHead {
-    /// Shows the target, and not the headers: they may hold secrets.
+    /// Shows the target, and not the headers, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead").field("target", &self.target).finish_non_exhaustive()
     }

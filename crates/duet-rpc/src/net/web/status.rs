@@ -13,8 +13,7 @@ use crate::log_limit::LogLimiter;
 pub(in crate::net) struct Status(pub(in crate::net) u16);
 
 impl Status {
-    /// What the code is called. The text that a server sends is not shown to anybody: it may be
-    /// anything.
+    /// The standard name of the code. The text that a server sends is never shown, because it may be anything.
     fn name(self) -> &'static str {
         match self.0 {
             101 => "Switching Protocols",
@@ -46,7 +45,7 @@ impl Status {
             503 => "Service Unavailable",
             504 => "Gateway Timeout",
             505 => "HTTP Version Not Supported",
-            // The specification's own word for each class.
+            // The name of each class in the specification.
             code => match code / 100 {
                 1 => "Informational",
                 2 => "Successful",
@@ -65,13 +64,13 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why a request is not served. All of it is fixed text: nothing of the request stands in it (E1).
+/// The reason why a request is refused. All of its text is fixed: it contains no part of the request (E1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) struct HttpRefusal {
     pub(in crate::net) status: StatusCode,
-    /// What is wrong and what to do, for the one who asked and for the log.
+    /// The problem and the next step, for the client and for the log.
     pub(in crate::net) why: &'static str,
-    /// Headers of its own: names in lower case, and values.
+    /// Additional headers: names in lower case, and values.
     pub(in crate::net) headers: &'static [(&'static str, &'static str)],
 }
 
@@ -92,7 +91,7 @@ impl HttpRefusal {
         HttpRefusal::new(StatusCode::BAD_REQUEST, why)
     }
 
-    /// Logs it. Nothing of the request stands there (G6).
+    /// Logs the refusal, without any part of the request (G6).
     pub(in crate::net) fn log(&self) {
         static METER: LogLimiter = LogLimiter::new(20);
 
@@ -101,7 +100,7 @@ impl HttpRefusal {
         });
     }
 
-    /// The whole response, behind which the connection ends, for one who is refused before a request was read.
+    /// The whole response, which ends the connection, for a client that is refused before its request was read.
     pub(in crate::net) fn to_bytes(self) -> Vec<u8> {
         let HttpRefusal { status, why, headers } = self;
         let lines = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
@@ -120,7 +119,7 @@ impl HttpRefusal {
         "The request took too long to arrive. Send it again.",
     );
 
-    /// As many connections as there may be are open already.
+    /// The maximum number of connections is open already.
     pub(in crate::net) const BUSY: HttpRefusal = HttpRefusal::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "Too many connections are open. Try again later.",
@@ -132,7 +131,7 @@ impl HttpRefusal {
         "The server is stopping. Try again later.",
     );
 
-    /// Another path than the one that is served.
+    /// The path of the request is not served.
     pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
         StatusCode::NOT_FOUND,
         "Nothing is served under this path. Use the path that the server announces.",

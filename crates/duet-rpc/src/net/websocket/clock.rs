@@ -8,8 +8,8 @@ use duet_rpc_proto::frame::{Partial, ReadTimer};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-/// The timers of a WebSocket: read timeout and keep-alive. They stop while nothing is read, and cost only
-/// a look at the time while bytes come.
+/// The timers of a WebSocket: read timeout and keep-alive. They stop while nothing is read, and while bytes come they
+/// only read the clock.
 pub(super) struct WebSocketClock {
     /// The time that a message may take, and the timer of the current one.
     read_timeout: Option<Duration>,
@@ -18,7 +18,7 @@ pub(super) struct WebSocketClock {
     /// The start of the silence; `None` if something has come since the last check.
     silent_since: Option<Instant>,
     asked_at: Option<Instant>,
-    /// The time at which a message or remote that seems late is late.
+    /// The time at which a message or a remote, overdue already, is given up.
     last_look: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -34,8 +34,8 @@ pub(super) enum Due {
     Gone,
 }
 
-/// The time that the runtime has to find bytes that have come after all: the process may have been
-/// stopped, or a handler may have held the thread.
+/// Time for the runtime to find bytes that have arrived after all: the process may have been stopped, or a handler
+/// may have blocked the thread.
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
 impl WebSocketClock {
@@ -63,7 +63,7 @@ impl WebSocketClock {
         self.keep_alive.map(|keep_alive| keep_alive.as_millis() as u64)
     }
 
-    /// Notes that something has come.
+    /// Records that bytes have arrived.
     pub(super) fn hear(&mut self) {
         self.silent_since = None;
         self.asked_at = None;

@@ -18,13 +18,13 @@ pub(super) struct FrameReader {
     pong: Option<Box<Control>>,
 }
 
-/// The reason why nothing more comes.
+/// The reason why no more messages come.
 pub(super) enum WebSocketEnd {
     /// The remote closed, with this code.
     Closed(Option<u16>),
     /// The socket ended without a close frame.
     Lost,
-    /// The rest cannot be read.
+    /// The rest cannot be parsed.
     Failed(Problem),
 }
 

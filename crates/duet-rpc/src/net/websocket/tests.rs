@@ -1,4 +1,4 @@
-//! A WebSocket polled by hand, with a clock that is set by hand.
+//! A WebSocket polled by hand, with a clock set by hand.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -238,7 +238,7 @@ fn f6_bytes_that_have_arrived_are_read_before_the_read_timeout_fires() {
         let message = hand.message("[1]");
         assert_eq!(hand.receive(&message[..3]).await, Received::Data);
         assert_eq!(hand.poll().await, Poll::Pending);
-        // As if a handler had held the thread: the rest is there, and the runtime has not looked.
+        // As if a handler had blocked the thread: the rest has arrived, and the runtime has not checked.
         hand.remote.write_all(&message[3..]).expect("there is room");
         advance(100 * SECOND).await;
         assert_eq!(hand.poll().await, Poll::Ready(Received::Data));
@@ -326,7 +326,7 @@ fn t2_p9_pings_are_answered_and_cost_no_more_than_the_last_of_them() {
             tokio::task::yield_now().await;
         }
         heard.extend(hand.heard());
-        // One pong was written behind the message, and the last of the others after the message had left.
+        // One pong was written after the message, and the last of the others after the message had left.
         let count = |text: &str| heard.iter().filter(|heard| *heard == text).count();
         assert_eq!((count(&large), count("Pong")), (1, 2), "{}", heard.len());
     });

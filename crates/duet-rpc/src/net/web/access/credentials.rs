@@ -1,10 +1,10 @@
-//! Tokens: the accepted ones, and those that a request shows.
+//! Tokens: the accepted tokens, and the tokens of a request.
 //!
 //! | place | form | counts |
 //! |---|---|---|
 //! | `Authorization` | `Bearer TOKEN` | always |
 //! | `Sec-WebSocket-Protocol` | `bearer.TOKEN`, the token itself or in base64url | always; browsers cannot set other headers |
-//! | `Cookie` | `duet_rpc_token=TOKEN` | in requests of pages of this server alone: browsers add cookies by themselves |
+//! | `Cookie` | `duet_rpc_token=TOKEN` | only in requests of this server's own pages: browsers add cookies by themselves |
 //! | query | `token=TOKEN`, percent-encoded | where the policy allows it |
 
 use std::borrow::Cow;
@@ -41,7 +41,7 @@ impl Token {
     }
 }
 
-/// A token that a request shows, not yet compared with the accepted ones.
+/// A token of a request, not yet compared with the accepted tokens.
 pub(super) struct Credential<'a> {
     text: Cow<'a, [u8]>,
     /// The text decoded from base64url, where the place allows only some characters.
@@ -49,7 +49,7 @@ pub(super) struct Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// All tokens of a request. `is_own` tells that a page of this server sent it.
+    /// All tokens of a request. `is_own` means that a page of this server sent the request.
     pub(super) fn all(
         head: &AccessHead<'a>,
         is_own: bool,
@@ -101,7 +101,8 @@ fn decode(_: &str) -> Option<Vec<u8>> {
     None
 }
 
-/// Decodes `%2F` and the like. A plus sign stays one: no token contains a space, for which it might stand.
+/// Decodes `%2F` and the like. A plus sign stays a plus sign: it could stand for a space, but no token contains a
+/// space.
 fn unescape(text: &str) -> Cow<'_, [u8]> {
     if !text.contains('%') {
         return text.as_bytes().into();
@@ -124,8 +125,8 @@ fn unescape(text: &str) -> Cow<'_, [u8]> {
     bytes.into()
 }
 
-/// Compares in a time that depends only on the lengths, so that nobody can measure how much of a wrong
-/// token is right.
+/// Compares in a time that depends only on the lengths, so that nobody can measure how many characters of a wrong
+/// token are right.
 fn is_same(one: &[u8], two: &[u8]) -> bool {
     if one.len() != two.len() {
         return false;

@@ -22,7 +22,7 @@ pub(super) enum RequestHost<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Parses strictly: a user before the host is refused, like every character that no host has.
+    /// Parses strictly: refuses a user before the host, and every character that no host has.
     pub(super) fn read(text: &'a str) -> Result<Self, HttpRefusal> {
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (inside, port) = rest.split_once(']').ok_or(MALFORMED)?;
@@ -65,7 +65,7 @@ pub(super) fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._".contains(&byte)
 }
 
-/// The port behind a host, with its colon. Without digits there is none; `None` if it is not a port.
+/// The port after a host, with its colon. Without digits there is none; `None` if it is not a port.
 fn read_port(text: &str) -> Option<Option<u32>> {
     let Some(digits) = text.strip_prefix(':') else { return text.is_empty().then_some(None) };
     let is_port = digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit());

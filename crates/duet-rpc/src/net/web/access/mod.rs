@@ -66,11 +66,11 @@ use crate::remote::Identity;
 ///
 /// # WebSocket subprotocols
 ///
-/// The server answers with the first subprotocol that the client offers and the server
-/// [speaks](Self::subprotocol), and with none if there is no such subprotocol. RFC 6455 lets a client go on without one, and Python's
-/// `websockets` does. Browsers and the package `ws` of Node close the connection if they have offered
-/// subprotocols and the server chose none. The server never answers with `bearer.TOKEN`, because responses end up in logs.
-/// So a web page has to offer a second subprotocol beside its token.
+/// The server answers with the first subprotocol that the client offers and the server [speaks](Self::subprotocol),
+/// and with none if there is no such subprotocol. RFC 6455 lets a client continue without one, and Python's
+/// `websockets` does. Browsers and the package `ws` of Node close the connection if they have offered subprotocols
+/// and the server chose none. The server never answers with `bearer.TOKEN`, because responses end up in logs. So a
+/// web page has to offer a second subprotocol beside its token.
 #[derive(Clone)]
 pub struct AccessPolicy {
     bound: IpAddr,
@@ -92,15 +92,15 @@ pub(in crate::net) struct Admitted {
     pub(in crate::net) subprotocol: Option<HeaderValue>,
     /// The value of `Access-Control-Allow-Origin` in the response: a page of this origin may read it.
     pub(in crate::net) origin: Option<HeaderValue>,
-    /// `true` if a browser asks beforehand if a page may send a request. It shows no token and has no identity:
-    /// answer it, and serve nothing.
+    /// `true` for a preflight: a browser asks whether a page may send a request. A preflight has no token and no
+    /// identity: answer it, and serve nothing.
     pub(in crate::net) is_preflight: bool,
 }
 
 /// The page that sent a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Page {
-    /// None: a program sent it.
+    /// No page: a program sent it.
     Absent,
     Own,
     Allowed,
@@ -146,8 +146,8 @@ impl AccessPolicy {
         AccessPolicy { bound, ..self }
     }
 
-    /// Accepts only requests with this token, or with a [named](AccessPolicy::named_token) one. An empty
-    /// token accepts no request. There is one token without a name: a second call replaces it.
+    /// Accepts only requests with this token, or with a [named](AccessPolicy::named_token) token. An empty token
+    /// accepts no request. There is one token without a name: a second call replaces it.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.tokens.retain(|token| token.identity.is_some());
@@ -211,8 +211,8 @@ impl AccessPolicy {
         self
     }
 
-    /// Adds a WebSocket subprotocol that this server speaks. Without any it speaks `mcp`, which the clients of MCP
-    /// require.
+    /// Adds a WebSocket subprotocol that this server speaks. If you add none, the server speaks `mcp`, which the
+    /// clients of MCP require.
     #[must_use]
     pub fn subprotocol(mut self, name: impl Into<String>) -> Self {
         self.subprotocols.push(name.into());
@@ -224,7 +224,7 @@ impl AccessPolicy {
         !self.origins.is_empty()
     }
 
-    /// Checks a request. `is_secure` tells that it came over TLS.
+    /// Checks a request. `is_secure` means that it came over TLS.
     ///
     /// Host and origin are checked before the token, so that a foreign page learns nothing about the token.
     pub(in crate::net) fn check(
@@ -244,7 +244,7 @@ impl AccessPolicy {
         Ok(Admitted { identity, subprotocol, origin, is_preflight })
     }
 
-    /// The value of `Access-Control-Allow-Origin` for the response to a request, also if the request is refused:
+    /// The value of `Access-Control-Allow-Origin` for the response to a request, even if the request is refused:
     /// `None` unless the origin is allowed by name or pattern.
     pub(in crate::net) fn cors_origin(&self, parts: &Parts) -> Option<HeaderValue> {
         let origin = request::single(&parts.headers, &http::header::ORIGIN).ok()??;
@@ -282,7 +282,7 @@ impl AccessPolicy {
         if is_named || self.hosts.iter().any(is_allowed) { Ok(()) } else { Err(HOST) }
     }
 
-    /// The identity of the token that the request shows. All that it shows have to be the same token.
+    /// The identity of the token in the request. If the request shows several tokens, they must be the same.
     fn find_identity(
         &self,
         head: &AccessHead<'_>,
@@ -307,7 +307,7 @@ impl AccessPolicy {
     fn choose_subprotocol(&self, head: &AccessHead<'_>) -> Option<HeaderValue> {
         let is_spoken = |name: &&str| match self.subprotocols.is_empty() {
             true => *name == DEFAULT_SUBPROTOCOL,
-            // A name like this may be a token.
+            // A name with this prefix may contain a token.
             false => !name.starts_with(BEARER) && self.subprotocols.iter().any(|it| it == name),
         };
         let chosen = head.offered_subprotocols().find(is_spoken)?;
@@ -315,8 +315,8 @@ impl AccessPolicy {
     }
 }
 
-/// Returns `true` if the origin is that of this server's own pages: the scheme of the connection, and the server
-/// that the request names.
+/// Returns `true` if the origin is that of this server's own pages: it has the scheme of the connection, and the
+/// server that the request names.
 fn is_own(origin: &str, head: &AccessHead<'_>) -> bool {
     let scheme = if head.is_secure { "https://" } else { "http://" };
     let Some((found, server)) = origin.split_at_checked(scheme.len()) else { return false };

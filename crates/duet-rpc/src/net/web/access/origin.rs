@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::host::is_host_byte;
 
-/// The origins of web pages that may use a server: one origin, or those that fit a pattern.
+/// The origins of web pages that may use a server: one origin, or all origins that fit a pattern.
 ///
 /// | text | origins |
 /// |---|---|
@@ -155,10 +155,10 @@ impl FromStr for OriginPattern {
 #[derive(Clone, Copy)]
 struct Origin<'a> {
     scheme: &'a str,
-    /// Everything behind the scheme.
+    /// Everything after the scheme.
     rest: &'a str,
     host: &'a str,
-    /// The text behind the colon.
+    /// The text after the colon.
     port: Option<&'a str>,
 }
 
@@ -223,7 +223,7 @@ impl fmt::Display for OriginPattern {
     }
 }
 
-/// A text is not an origin, and not a pattern of origins.
+/// The text is neither an origin nor a pattern of origins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OriginPatternError(&'static str);
 

@@ -150,7 +150,7 @@ fn t3_a_text_that_is_not_a_pattern_is_refused_with_a_reason() {
 }
 
 proptest! {
-    /// A pattern with a star never allows another scheme, port or end of the host, whatever stands in for the star.
+    /// A pattern with a star never allows another scheme, port or end of the host, for any text in place of the star.
     #[test]
     fn t3_a_star_never_leaves_the_host(
         scheme in "[a-z][a-z-]{0,8}",
@@ -168,7 +168,7 @@ proptest! {
             }
             let (found, host) = origin.split_once("://").expect("an origin");
             prop_assert!(found.eq_ignore_ascii_case(&scheme));
-            // A browser would read the same host: nothing in it ends a host or begins a port.
+            // A browser would read the same host: the text contains no character that ends a host or begins a port.
             let host = host.strip_suffix(match &*scheme { "http" => ":80", "https" => ":443", _ => "" }).unwrap_or(host);
             prop_assert!(host.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it)), "{}", host);
             let suffix = format!(".{suffix}");

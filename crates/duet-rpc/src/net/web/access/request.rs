@@ -35,18 +35,18 @@ const DIFFERENT: HttpRefusal =
     HttpRefusal::malformed("The target of the request and its Host header name different servers.");
 
 impl<'a> AccessHead<'a> {
-    /// The view of a request that hyper has parsed. hyper leaves to the application all that is refused here.
+    /// The view of a request that hyper has parsed. hyper leaves the checks made here to the application.
     pub(super) fn from_parts(parts: &'a Parts, is_secure: bool) -> Result<Self, HttpRefusal> {
         let uri = &parts.uri;
         let authority = uri.authority().map(http::uri::Authority::as_str);
-        // A target without a scheme that names a server asks for a tunnel.
+        // A target that names a server without a scheme asks for a tunnel.
         if authority.is_some() && !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(TARGET);
         }
         let headers = &parts.headers;
         let host = single(headers, &HOST)?;
         let needs_host = match parts.version {
-            // Programs of that time do not name the server; browsers do.
+            // HTTP/1.0 programs do not name the server; browsers do.
             Version::HTTP_09 | Version::HTTP_10 => false,
             Version::HTTP_11 => host.is_none(),
             _ => host.or(authority).is_none(),
@@ -101,7 +101,7 @@ impl<'a> AccessHead<'a> {
         })
     }
 
-    /// A proxy may route by one of two names while we check the other, so they have to be the same.
+    /// A proxy may route by one of two names while we check the other, so both have to be the same.
     fn check_agreement(&self) -> Result<(), HttpRefusal> {
         let (Some(authority), Some(host)) = (self.authority, self.host) else { return Ok(()) };
         let default_port = if self.is_secure { 443 } else { 80 };

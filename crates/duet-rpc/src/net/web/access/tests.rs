@@ -113,7 +113,7 @@ fn t3_a_target_that_is_a_url_has_to_name_the_host() {
         let found = checked.err().map_or(0, |refusal| refusal.status.as_u16());
         assert_eq!(found, status, "{line} {host}");
     }
-    // A client of HTTP/1.0 need not name the server; no browser is one.
+    // An HTTP/1.0 client need not name the server; no browser speaks HTTP/1.0.
     assert!(check(&local(), "POST / HTTP/1.0\r\n\r\n").is_ok());
     assert!(check(&local(), "POST / HTTP/1.0\r\nOrigin: http://\r\n\r\n").is_err());
 }
@@ -228,7 +228,7 @@ fn t3_only_requests_with_a_token_pass() {
     for (header, status) in rows {
         assert_eq!(knock(&guarded, &format!("Host: localhost\r\n{header}")), status, "{header:?}");
     }
-    // The server is checked before the token, so that a page learns nothing of it.
+    // The server is checked before the token, so that a page learns nothing about the token.
     assert_eq!(knock(&guarded, "Host: evil.example\r\nAuthorization: Bearer x\r\n"), 403);
     let empty = access("127.0.0.1").token("");
     assert_eq!(knock(&empty, "Host: localhost\r\nAuthorization: Bearer \r\n"), 401);
@@ -430,7 +430,7 @@ fn t3_a_preflight_shows_no_token_and_an_allowed_page_may_read_the_answer() {
         });
         assert_eq!(found, expected, "{head:?}");
     }
-    // The page learns why it is refused.
+    // The page learns the reason for the refusal.
     let refused =
         parts("POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\r\n");
     assert_eq!(access.cors_origin(&refused).expect("allowed"), "https://app.example");

@@ -20,13 +20,13 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A file with the tokens that a server accepts, one on each line: `name:token`, or a token alone.
 ///
-/// The name is the [identity](crate::Identity) of the client. It is one word, and the first colon ends it; a token that
-/// contains a colon needs a name. Empty lines are skipped, and lines that begin with `#`. Two lines may have the same
-/// name, for the time in which a token is replaced, but not the same token.
+/// The name is the [identity](crate::Identity) of the client. It is one word, and the first colon ends it; a token
+/// that contains a colon needs a name. Empty lines, and lines that begin with `#`, are skipped. While a token is
+/// replaced, two lines may have the same name, but never the same token.
 ///
 /// A server reads the file again when a request comes, at most once per second. So a new token counts, and a removed
-/// one is refused, without a restart; open WebSockets stay open. If the file is missing or has a mistake, the error is logged and
-/// the tokens that were read before stay. A pipe is read once.
+/// token is refused, without a restart; open WebSockets stay open. If the file is missing or has a mistake, the
+/// server logs the error and keeps the old tokens. A pipe is read once.
 ///
 /// ```
 /// use duet_rpc::transport::{AccessPolicy, TokenFile};

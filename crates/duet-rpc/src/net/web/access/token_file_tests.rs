@@ -100,7 +100,7 @@ fn t3_a_token_file_is_read_again_and_a_mistake_keeps_the_old_tokens() {
     scratch.write("ada:th3\n");
     check(at(3), "n3w");
     check(at(4), "th3");
-    // A clock that is behind another thread's is not an error.
+    // A clock behind that of another thread is not an error.
     check(start, "th3");
     assert_eq!(file.only_token().as_deref(), Some("th3"));
     assert!(!format!("{file:?}").contains("th3"));
