@@ -189,7 +189,7 @@ impl Rules {
         if error.is_parse_too_large() {
             return TOO_LARGE;
         }
-        HttpRefusal::malformed("This is no HTTP request, or its head is malformed.")
+        HttpRefusal::malformed("This is not an HTTP request, or its head is malformed.")
     }
 }
 
