@@ -224,7 +224,7 @@ pub(crate) struct ListenTlsArgs {
     /// File with the authorities that sign certificates of clients, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_client_ca: Option<PathBuf>,
-    /// Whether a client must have a certificate [default: required]
+    /// Require a certificate of each client, or accept one [default: required]
     #[arg(long, value_name = "RULE", requires = "tls_client_ca")]
     pub(crate) tls_client_cert: Option<ClientCertificateName>,
 }

@@ -46,7 +46,7 @@ pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let tries: Vec<_> = tries.collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Scripts wait most of the time, so many can run at once.
+        // Scripts wait most of the time, so eight can run concurrently.
         for _ in 0..8 {
             scope.spawn(|| {
                 while let Some((script, mischief)) = tries.get(next.fetch_add(1, Ordering::Relaxed))

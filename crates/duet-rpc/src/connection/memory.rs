@@ -86,8 +86,8 @@ impl Budget {
         self.is_shared
     }
 
-    /// Returns `true` if connections share the budget, and so many bytes wait to be sent that no further
-    /// answer may begin.
+    /// Returns `true` if connections share the budget, and the bytes that wait to be sent have used it up. Then no
+    /// further answer may be made.
     #[inline]
     pub(crate) fn is_spent_by_many(&self) -> bool {
         self.is_shared && !self.has_room_for(0)
@@ -127,8 +127,8 @@ impl Budget {
         };
     }
 
-    /// Returns `true` if connections share the budget, and their batches hold so many bytes that no further
-    /// request of a batch may begin.
+    /// Returns `true` if connections share the budget, and the answers in their batches have reached its limit. Then
+    /// no further request of a batch may begin.
     #[inline]
     pub(crate) fn is_full_of_batches(&self) -> bool {
         self.is_shared && self.batches.load(Ordering::Relaxed) >= self.limit

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(super) streams: Streams,
     pub(super) subscriptions: Subscriptions,
     pub(crate) counts: ConnectionCounts,
-    /// `true` if the answers to batches hold so many bytes that no further request of a batch may begin.
+    /// `true` if the answers to batches have reached their limit. Then no further request of a batch may begin.
     pub(super) is_full_of_batches: AtomicBool,
     /// The first error response with `id: null`.
     pub(crate) uncorrelated_error: SetOnce<RemoteError>,

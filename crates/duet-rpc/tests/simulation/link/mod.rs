@@ -19,7 +19,7 @@ use crate::journal::{Event, Frame, Journal};
 use crate::random::Random;
 use crate::world::{Lie, Mishap, WayTerms, When, World};
 
-/// Maximum number of polls. No correct run needs so many.
+/// Maximum number of polls. Every correct run needs fewer.
 const TOO_OFTEN: usize = 1_000_000;
 
 #[derive(Clone)]
