@@ -28,6 +28,9 @@ const SERVE: &str = "--serve";
 /// Allowed deviation from the table. Compilers and libraries differ by a few percent.
 const MARGIN: f64 = 0.12;
 
+/// Allowed cost of a guard and an observer together, as a share of a round trip without them.
+const HOOKS: f64 = 0.03;
+
 /// A kind of work, and the allowed cost of one message.
 struct Row {
     name: &'static str,
@@ -44,9 +47,10 @@ const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f
     Row { name, framing, method: "echo", params: small, burst, bursts: 2000 / burst, instructions }
 }
 
-fn rows() -> [Row; 9] {
+fn rows() -> [Row; 10] {
     [
         row("round trip, 64 B", Framing::Lsp, 1, 3980.0),
+        Row { method: "hook", ..row("round trip, guard and observer", Framing::Lsp, 1, 4420.0) },
         row("64 at once, 64 B, lsp", Framing::Lsp, 64, 2085.0),
         row("64 at once, 64 B, ndjson", Framing::Ndjson, 64, 2036.0),
         row("64 at once, 64 B, length", Framing::Length, 64, 1850.0),
@@ -103,8 +107,10 @@ fn check() -> io::Result<bool> {
     let mut is_well = true;
     println!("| instructions for each message | counted | in the table | |");
     println!("|---|---|---|---|");
+    let mut counts = Vec::new();
     for row in rows() {
         let count = row.count()?;
+        counts.push(count);
         let change = count / row.instructions - 1.0;
         let verdict = match change {
             change if change > MARGIN => "TOO MANY",
@@ -118,6 +124,13 @@ fn check() -> io::Result<bool> {
             row.name,
             change * 100.0
         );
+    }
+    // The first two rows differ only in the guard and the observer.
+    if let [plain, hooked, ..] = counts[..] {
+        let share = hooked / plain - 1.0;
+        let verdict = if share > HOOKS { "TOO MUCH" } else { "" };
+        is_well &= share <= HOOKS;
+        println!("A guard and an observer add {:.1} % to a round trip. {verdict}", share * 100.0);
     }
     Ok(is_well)
 }

@@ -33,7 +33,7 @@ use crate::error::{Error, ErrorKind};
 use crate::handler::{Answer, Slot, Waiting};
 use crate::panic_guard;
 use crate::peer::Handle;
-use crate::router::{End, Entry, QUICK_POLL, Router};
+use crate::router::{End, Entry, QUICK_POLL, Router, Stopwatch};
 
 /// A longer turn may contain a handler that is not quick.
 const LONG_TURN: Duration = Duration::from_millis(1);
@@ -56,8 +56,8 @@ pub(super) struct Dispatch {
     watchful_turns: u8,
     /// Set while a method runs for the first time.
     pub(super) trial_ends: Option<Instant>,
-    /// The start time for handlers that begin now: the last time that was read from the clock.
-    pub(super) clock: Instant,
+    /// Measures the handlers that begin now, from the last time that was read from the clock.
+    pub(super) stopwatch: Stopwatch,
     /// A flag for the next context. Most handlers drop their context when they return, so the flag is reused.
     spare_flag: Option<Arc<Flag>>,
     has_begun: bool,
@@ -74,7 +74,7 @@ impl Dispatch {
             pool: None,
             watchful_turns: 0,
             trial_ends: None,
-            clock: super::now(),
+            stopwatch: Stopwatch::new(super::now()),
             spare_flag: None,
             has_begun: false,
         }
@@ -259,7 +259,7 @@ impl Connection {
         pool: Option<Arc<WorkerPool>>,
     ) {
         if let Some(hooks) = &entry.hooks {
-            let (id, begun) = (job.id().map(IdRef::to_id), self.dispatch.clock);
+            let (id, begun) = (job.id().map(IdRef::to_id), self.dispatch.stopwatch.begun());
             let flag = || Arc::clone(flag.get_or_insert_default());
             waiting = hooks.watch(waiting, &entry.name, id, begun, flag);
         }

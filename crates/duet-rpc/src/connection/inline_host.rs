@@ -40,7 +40,7 @@ impl InlineHost<'_, '_> {
         let (run, id) = (hooks.begin(), self.job.as_ref().and_then(Job::id));
         let waiting = entry.route.start(is_inline, Some(&run), params, slot, self);
         if waiting.is_none() {
-            run.end(self.method, id, self.end, &mut self.connection.dispatch.clock);
+            run.end(self.method, id, self.end, &mut self.connection.dispatch.stopwatch);
         }
         waiting
     }

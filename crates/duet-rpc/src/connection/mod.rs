@@ -76,7 +76,7 @@ use self::uncorrelated::Uncorrelated;
 pub use self::uncorrelated::UnusableAnswer;
 use crate::error::Disconnect;
 use crate::peer::Handle;
-use crate::router::Router;
+use crate::router::{Router, Stopwatch};
 use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
 
 /// The number of turns before other tasks of the thread run, even if there is more to do.
@@ -201,7 +201,7 @@ impl Connection {
         cx: &mut Context<'_>,
         now: Instant,
     ) -> Result<bool, Disconnect> {
-        self.dispatch.clock = now;
+        self.dispatch.stopwatch = Stopwatch::new(now);
         self.handle_time(now);
         self.handle_commands(now);
         self.send_queued(now);

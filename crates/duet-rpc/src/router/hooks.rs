@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use duet_rpc_proto::message::{Id, IdRef, Params};
 
-use super::observer::{Arrival, End, Ended, Observer, Stopwatch, join, notify};
+use super::observer::{Arrival, End, Ended, SharedObserver, Stopwatch, join, notify};
 use super::{Entry, Router};
 use crate::context::Flag;
 use crate::error::Failure;
@@ -27,7 +27,10 @@ use crate::handler::{Answer, Host, IntoFailure, Outcome, Route, Slot, Waiting};
 use crate::panic_guard;
 
 /// A function that may refuse a message.
-pub(super) type GuardFn = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
+type GuardFn = dyn Fn(&Arrival<'_>) -> Result<(), Failure> + Send + Sync;
+
+/// A guard that several methods share, boxed for the same reason as a [`SharedObserver`].
+pub(super) type SharedGuard = Arc<Box<GuardFn>>;
 
 impl Router {
     /// Adds a guard: a function that lets each message pass to its handler, or refuses it. The failure of the guard
@@ -66,7 +69,9 @@ impl Router {
         E: IntoFailure<M>,
     {
         let guard = move |message: &Arrival<'_>| guard(message).map_err(Into::into);
-        Arc::make_mut(&mut self.routes).change_layers(|layers| layers.guards.push(Arc::new(guard)));
+        Arc::make_mut(&mut self.routes).change_layers(|layers| {
+            layers.guards.push(Arc::new(Box::new(guard)));
+        });
         self
     }
 }
@@ -74,15 +79,15 @@ impl Router {
 /// The observers and guards of a handler. All observers are joined into one, and all guards into one, because most
 /// handlers have at most one of each.
 pub(crate) struct Hooks {
-    observer: Option<Arc<dyn Observer>>,
-    guard: Option<Arc<GuardFn>>,
+    observer: Option<SharedObserver>,
+    guard: Option<SharedGuard>,
 }
 
 impl Hooks {
     /// Joins observers and guards; `None` if there are none.
-    pub(super) fn new(observers: &[Arc<dyn Observer>], guards: &[Arc<GuardFn>]) -> Option<Self> {
-        let all = |first: Arc<GuardFn>, second: Arc<GuardFn>| -> Arc<GuardFn> {
-            Arc::new(move |message| first(message).and_then(|()| second(message)))
+    pub(super) fn new(observers: &[SharedObserver], guards: &[SharedGuard]) -> Option<Self> {
+        let all = |first: SharedGuard, second: SharedGuard| -> SharedGuard {
+            Arc::new(Box::new(move |message| first(message).and_then(|()| second(message))))
         };
         let hooks = Hooks { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
         (hooks.observer.is_some() || hooks.guard.is_some()).then_some(hooks)
@@ -157,24 +162,29 @@ impl HookRun<'_> {
         matches!(self.step.get(), HookStep::Observed)
     }
 
-    /// Reports the end of a message whose handler was ready immediately. `clock` has the start time. If an observer
-    /// asks for the duration, `clock` receives the end time.
-    #[inline]
-    pub(crate) fn end(&self, method: &str, id: Option<IdRef<'_>>, end: End, clock: &mut Instant) {
+    /// Reports the end of a message whose handler was ready immediately. The stopwatch is then ready for the next
+    /// message.
+    #[inline(always)]
+    pub(crate) fn end(
+        &self,
+        method: &str,
+        id: Option<IdRef<'_>>,
+        mut end: End,
+        stopwatch: &mut Stopwatch,
+    ) {
         let Some(observer) = &self.hooks.observer else { return };
-        let end = match (self.step.get(), end.code()) {
-            (HookStep::Passed, _) | (_, None) => end,
-            (_, Some(code)) => End::Refused(code),
-        };
-        let ended = Ended { method, id, end, stopwatch: Stopwatch::new(*clock) };
-        notify(&**observer, |observer| observer.ended(&ended));
-        *clock = ended.stopwatch.ended().unwrap_or(*clock);
+        if !matches!(self.step.get(), HookStep::Passed) {
+            end = end.code().map_or(end, End::Refused);
+        }
+        let ended = Ended { method, id, end, stopwatch };
+        notify(&***observer, |observer| observer.ended(&ended));
+        stopwatch.restart();
     }
 }
 
 /// A pending handler. Its drop reports the end to the observers, whether it completed or not.
 struct ObservedHandler {
-    observer: Arc<dyn Observer>,
+    observer: SharedObserver,
     method: Arc<str>,
     id: Option<Id>,
     begun: Instant,
@@ -206,9 +216,9 @@ impl Drop for ObservedHandler {
             false => End::Dropped,
         });
         let id = self.id.as_ref().map(IdRef::from);
-        let stopwatch = Stopwatch::new(self.begun);
+        let stopwatch = &Stopwatch::new(self.begun);
         let ended = Ended { method: &self.method, id, end, stopwatch };
-        notify(&*self.observer, |observer| observer.ended(&ended));
+        notify(&**self.observer, |observer| observer.ended(&ended));
     }
 }
 

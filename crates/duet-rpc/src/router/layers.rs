@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::hooks::{GuardFn, Hooks, Unknown};
-use super::observer::Observer;
+use super::hooks::{Hooks, SharedGuard, Unknown};
+use super::observer::SharedObserver;
 use super::wrap::WrapFn;
 use super::{Entry, Pace, Routes};
 use crate::handler::{Inner, Route};
@@ -14,8 +14,8 @@ use crate::handler::{Inner, Route};
 /// The middleware of a router, in the order in which a message passes it.
 #[derive(Clone, Default)]
 pub(super) struct Layers {
-    pub(super) observers: Vec<Arc<dyn Observer>>,
-    pub(super) guards: Vec<Arc<GuardFn>>,
+    pub(super) observers: Vec<SharedObserver>,
+    pub(super) guards: Vec<SharedGuard>,
     pub(super) wrappers: Vec<Arc<WrapFn>>,
 }
 

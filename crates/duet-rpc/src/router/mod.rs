@@ -43,7 +43,7 @@ use self::compose::Fallback;
 pub(crate) use self::hooks::{HookRun, Hooks};
 use self::layers::Layers;
 pub use self::observer::{Arrival, End, Ended, Observer, SentMessage};
-pub(crate) use self::observer::{CallWatch, SendObserver};
+pub(crate) use self::observer::{CallWatch, SendObserver, Stopwatch};
 pub(crate) use self::pace::{Pace, QUICK_POLL};
 #[cfg(feature = "tower")]
 pub use self::tower::{HandlerError, HandlerService};
