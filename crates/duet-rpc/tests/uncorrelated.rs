@@ -121,3 +121,22 @@ async fn p2_a_timeout_names_an_answer_that_came_and_could_not_be_used() {
         assert_eq!(timed_out(begin(&client, "b", 1)).await, None);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn p2_timeout_after_an_answer_in_another_framing_names_the_framing_as_a_possible_cause() {
+    let framings = [Profile::editor(), Profile::desktop(), Profile::agent()];
+    for (ours, theirs) in framings.iter().flat_map(|ours| framings.map(|theirs| (*ours, theirs))) {
+        if ours.framing == theirs.framing {
+            continue;
+        }
+        let (here, there) = tokio::io::duplex(64 * 1024);
+        let client = Peer::builder(Stream::from_io(here)).profile(ours).spawn();
+        let server = Peer::builder(Stream::from_io(there)).profile(theirs).spawn();
+        let told = begin(&client, "add", 1);
+        // The framing `length` waits for bytes that never come, so the server speaks too.
+        until(|| client.stats().pending_calls == 1).await;
+        server.notify("hello", ()).await.expect("the client reads");
+        let cause = timed_out(told).await;
+        assert!(cause.is_some_and(|cause| cause.contains("same framing")), "{ours:?} {theirs:?}");
+    }
+}

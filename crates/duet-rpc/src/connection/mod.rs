@@ -134,6 +134,9 @@ impl Connection {
         if let Some(is_full) = shared.others_fill_batches() {
             session.set_others_fill_batches(is_full);
         }
+        if transport.reports_exit() {
+            session.ignore_noise();
+        }
         let kind = transport.kind();
         let outbox = match kind {
             TransportKind::WebSocket(role) => Outbox::for_web_socket(role),

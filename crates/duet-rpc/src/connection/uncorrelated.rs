@@ -28,6 +28,8 @@ pub enum UnusableAnswer {
     Empty,
     /// A message over this limit, in bytes, was skipped. It may have been any message.
     Oversize(usize),
+    /// Bytes that are not a message arrived. They may be an answer in another framing, or printed text.
+    NotAMessage,
 }
 
 impl fmt::Display for UnusableAnswer {
@@ -38,6 +40,10 @@ impl fmt::Display for UnusableAnswer {
             UnusableAnswer::Oversize(limit) => {
                 write!(f, "a message is over the limit of {limit} bytes")
             }
+            UnusableAnswer::NotAMessage => f.write_str(
+                "bytes that are not a message arrived; check that both sides use the same framing, and that the \
+                 remote prints nothing else",
+            ),
         }
     }
 }
@@ -94,9 +100,21 @@ impl Connection {
     /// Notes bytes that held no message.
     #[cold]
     pub(super) fn note_unusable_bytes(&mut self, fault: &Fault<'_>) {
-        if fault.kind == FaultKind::Oversize && self.session.pending_calls() > 0 {
-            let limit = self.shared.profile.limits.message_bytes;
-            self.keep_unusable(UnusableAnswer::Oversize(limit));
+        if self.session.pending_calls() == 0 {
+            return;
+        }
+        match fault.kind {
+            FaultKind::Oversize => {
+                let limit = self.shared.profile.limits.message_bytes;
+                self.keep_unusable(UnusableAnswer::Oversize(limit));
+            }
+            // Often only printed text, so nobody is told before a call times out.
+            FaultKind::Malformed(_) | FaultKind::NotJson(_) => {
+                let begun = self.session.calls_begun();
+                self.uncorrelated.unusable.get_or_insert((UnusableAnswer::NotAMessage, begun)).1 =
+                    begun;
+            }
+            _ => {}
         }
     }
 

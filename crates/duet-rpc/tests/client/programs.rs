@@ -212,3 +212,46 @@ async fn p6_after_stop_reconnecting_the_end_of_the_server_ends_the_client() {
     client.stop_reconnecting();
     client.closed().await;
 }
+
+/// The lines that a program receives on its stdin, if it prints this text before it sends the notification `ready`.
+/// The peer then sends the notification `go`, and closes.
+async fn lines_received_after(printed: &str) -> (Vec<String>, u64) {
+    let script = r#"printf '%s\n' "$1" '{"jsonrpc":"2.0","method":"ready"}'; cat >&2"#;
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", printed]);
+    let ready = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&ready);
+    let router = Router::new().method("ready", move || told.notify_one());
+    let child = Child::spawn(command).expect("sh starts");
+    let peer = Peer::builder(child).profile(Profile::agent()).router(router).spawn();
+    ready.notified().await;
+    peer.notify("go", ()).await.expect("the program reads");
+    let faults = peer.stats().faults;
+    (peer.close().await.exit_report().last_stderr.clone(), faults)
+}
+
+#[tokio::test]
+async fn f8_prints_of_a_child_process_are_counted_but_not_answered() {
+    let go = r#"{"jsonrpc":"2.0","method":"go"}"#;
+    let rows = [
+        ("starting up ...", 1),
+        (r#"{"level":"info","message":"ready"}"#, 1),
+        (r#"{"jsonrpc":"2.0","id":null,"method":5}"#, 1),
+        ("[1,2]", 2),
+        ("[]", 1),
+        ("\"text\"\nmore\n42", 3),
+    ];
+    for (printed, count) in rows {
+        let (received, faults) = lines_received_after(printed).await;
+        assert_eq!((&received[..], faults), (&[go.to_owned()][..], count), "{printed}");
+    }
+}
+
+#[tokio::test]
+async fn f8_bad_messages_of_a_child_process_that_have_an_id_are_answered() {
+    for printed in [r#"{"jsonrpc":"2.0","id":7,"method":5}"#, r#"[{"id":7}]"#] {
+        let (received, _) = lines_received_after(printed).await;
+        assert!(received[0].contains(r#""id":7,"error":{"code":-32600"#), "{received:?}");
+        assert_eq!(received.len(), 2, "{received:?}");
+    }
+}

@@ -138,7 +138,9 @@ impl<C> Session<C> {
         now: Instant,
         out: &mut impl Sink,
     ) -> Handled<'static, C> {
+        let is_noise = reply.id == Id::NULL;
         match self.fault_limit.handle_bad(now) {
+            FaultAction::Answer if is_noise && self.ignores_noise => Handled::Refused(reply),
             // A closing session leaves even valid messages unanswered.
             FaultAction::Answer if !self.phase.takes_work() && !self.is_owed(batch) => {
                 Handled::Done

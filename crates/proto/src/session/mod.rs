@@ -90,6 +90,7 @@ pub struct Session<C> {
     profile: Profile,
     phase: Phase,
     fault_limit: FaultLimit,
+    ignores_noise: bool,
     calls: Calls<C>,
     admission: Admission,
     batches: Batches,
@@ -113,7 +114,8 @@ pub enum Handled<'m, C> {
     Start(Job<'m>),
     /// Nothing: the message waits for its turn.
     Waits(Key),
-    /// Nothing: the message was answered with this error, or will be when its turn comes.
+    /// Nothing: the message was answered with this error, or will be when its turn comes. A session that
+    /// [ignores noise](Session::ignore_noise) does not send an error without an id.
     Refused(Reply),
     /// Pass the response to this caller.
     Settled(C),
@@ -139,6 +141,7 @@ impl<C> Session<C> {
             profile,
             phase: Phase::Open,
             fault_limit: FaultLimit::new(&profile.limits),
+            ignores_noise: false,
             calls: Calls::default(),
             admission: Admission::new(profile.order, profile.limits),
             batches: Batches::default(),
@@ -166,6 +169,12 @@ impl<C> Session<C> {
     /// session then refuses requests of batches too.
     pub fn set_others_fill_batches(&mut self, ask: Asks) {
         self.others_fill_batches = Some(ask);
+    }
+
+    /// From now on, faults and invalid messages without an id are not answered. For a remote that is a child
+    /// process: they are usually prints, and the answer, an error with `id: null`, makes some servers exit.
+    pub fn ignore_noise(&mut self) {
+        self.ignores_noise = true;
     }
 
     /// The settings.

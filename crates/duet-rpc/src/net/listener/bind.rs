@@ -22,7 +22,7 @@ pub(super) fn tcp(place: &Place, reach: Reach) -> io::Result<TcpListener> {
     if !addresses.iter().all(|address| reach.allows(address)) {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "other machines could reach it, which is not allowed",
+            "other machines could reach it; to allow that, use `bind_anywhere`",
         ));
     }
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
