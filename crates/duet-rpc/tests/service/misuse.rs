@@ -1,6 +1,7 @@
 //! Misuse of the macros: the compiler reports each mistake at its position, with a suggestion.
 //!
-//! A case is a file in `misuse/`, with the expected messages in a `.stderr` file. After a change of a message,
+//! A case is a file in `misuse/`, or a module of such a file: the compiler runs once for each file. The expected messages
+//! are in a `.stderr` file. After a change of a message,
 //! `TRYBUILD=overwrite cargo test -p duet-rpc --all-features --test service misuse` updates these files.
 
 use std::process::Command;

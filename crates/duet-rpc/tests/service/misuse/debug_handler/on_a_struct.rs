@@ -1,4 +1,0 @@
-#[duet_rpc::debug_handler]
-struct Calculator;
-
-fn main() {}

@@ -1,6 +1,0 @@
-#[derive(Debug, duet_rpc::RpcError)]
-enum Failed {
-    Overflow,
-}
-
-fn main() {}

@@ -1,6 +1,0 @@
-#[derive(duet_rpc::RpcError)]
-union Failed {
-    a: u8,
-}
-
-fn main() {}

@@ -1,4 +1,0 @@
-#[derive(Debug, duet_rpc::RpcError)]
-struct Failed;
-
-fn main() {}

@@ -1,6 +1,0 @@
-#[duet_rpc::service]
-trait Math {
-    async fn list(&self) -> impl Iterator<Item = u8>;
-}
-
-fn main() {}

@@ -1,4 +1,0 @@
-#[duet_rpc::service]
-struct Calculator;
-
-fn main() {}

@@ -1,7 +1,0 @@
-#[duet_rpc::service]
-trait Math {
-    async fn name(&self) -> &str;
-    async fn checked(&self) -> Result<&'static str, duet_rpc::Failure>;
-}
-
-fn main() {}
