@@ -95,7 +95,11 @@ impl Hooks {
 
     /// Starts the hooks for one message.
     #[inline]
-    pub(crate) fn begin(&self) -> HookRun<'_> {
+    pub(crate) fn begin(&self, stopwatch: &mut Stopwatch) -> HookRun<'_> {
+        match self.observer {
+            Some(_) => stopwatch.start(),
+            None => stopwatch.skip(),
+        }
         HookRun { hooks: self, step: Cell::new(HookStep::New) }
     }
 

@@ -240,22 +240,38 @@ impl Drop for CallWatch {
 pub(crate) struct Stopwatch {
     begun: Instant,
     ended: Cell<Option<Instant>>,
+    /// `true` if a handler has run since `begun`.
+    is_stale: bool,
 }
 
 impl Stopwatch {
     pub(crate) fn new(begun: Instant) -> Self {
-        Stopwatch { begun, ended: Cell::new(None) }
+        Stopwatch { begun, ended: Cell::new(None), is_stale: false }
     }
 
     pub(crate) fn begun(&self) -> Instant {
         self.begun
     }
 
+    /// Starts an observed message. Reads the clock only if another handler has run since it was read.
+    #[inline]
+    pub(super) fn start(&mut self) {
+        if std::mem::replace(&mut self.is_stale, true) {
+            self.begun = now();
+        }
+    }
+
+    /// Notes that a message begins which nobody observes.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self) {
+        self.is_stale = true;
+    }
+
     /// Starts the next message at the end of this one, if an observer has asked for the duration.
     #[inline(always)]
     pub(super) fn restart(&mut self) {
         if let Some(ended) = self.ended.take() {
-            self.begun = ended;
+            (self.begun, self.is_stale) = (ended, false);
         }
     }
 
