@@ -54,7 +54,8 @@ pub fn params<T: for<'de> Deserialize<'de>>() {}
     message = "`{Self}` cannot be a param of a service: serde cannot read it, and it is not marked `#[rpc(context)]`",
     label = "a `{Self}` is neither a param nor marked",
     note = "if it implements `FromContext`, so that the caller does not send it: mark the argument `#[rpc(context)]`",
-    note = "if the caller sends it: add `#[derive(serde::Deserialize)]`"
+    note = "if the caller sends it: add `#[derive(serde::Deserialize)]`",
+    note = "a service has no `State`, `Method` or `Request`: `&self` is the state, and `#[rpc(whole)]` takes raw params"
 )]
 pub trait Param<'de>: Sized {
     /// Reads it.

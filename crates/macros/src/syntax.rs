@@ -28,6 +28,38 @@ pub(crate) fn mentions(tokens: impl ToTokens, name: &str) -> bool {
     search(tokens.to_token_stream(), name)
 }
 
+/// The rule for `&'static T`.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Static {
+    Allowed,
+    Refused,
+}
+
+/// Returns `true` if a type contains a reference, or a lifetime other than `'static`.
+pub(crate) fn borrows(ty: &Type, rule: Static) -> bool {
+    fn search(tokens: TokenStream, rule: Static) -> bool {
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            let is_borrowed = match token {
+                TokenTree::Group(group) => search(group.stream(), rule),
+                TokenTree::Punct(mark) if mark.as_char() == '&' => {
+                    let is_lifetime = |next: &TokenTree| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '\'');
+                    rule == Static::Refused || !tokens.peek().is_some_and(is_lifetime)
+                }
+                TokenTree::Punct(mark) if mark.as_char() == '\'' => {
+                    !matches!(tokens.next(), Some(TokenTree::Ident(name)) if name == "static")
+                }
+                _ => false,
+            };
+            if is_borrowed {
+                return true;
+            }
+        }
+        false
+    }
+    search(ty.to_token_stream(), rule)
+}
+
 /// The types in the angle brackets of a type.
 pub(crate) fn type_arguments(ty: &Type) -> impl Iterator<Item = &Type> {
     let last = match ty {

@@ -34,10 +34,12 @@ impl InlineHost<'_, '_> {
         params: &Params<'_>,
         slot: &mut Slot,
     ) -> Option<Waiting> {
+        let stopwatch = &mut self.connection.dispatch.stopwatch;
         let Some(hooks) = &entry.hooks else {
+            stopwatch.skip();
             return entry.route.start(is_inline, None, params, slot, self);
         };
-        let (run, id) = (hooks.begin(), self.job.as_ref().and_then(Job::id));
+        let (run, id) = (hooks.begin(stopwatch), self.job.as_ref().and_then(Job::id));
         let waiting = entry.route.start(is_inline, Some(&run), params, slot, self);
         if waiting.is_none() {
             run.end(self.method, id, self.end, &mut self.connection.dispatch.stopwatch);

@@ -14,6 +14,7 @@
 use std::cell::Cell;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
@@ -81,6 +82,8 @@ impl Router {
 pub(crate) struct Hooks {
     observer: Option<SharedObserver>,
     guard: Option<SharedGuard>,
+    /// Set once the observer has asked for the duration of a message. Without it, the clock is not read.
+    is_timed: AtomicBool,
 }
 
 impl Hooks {
@@ -89,28 +92,35 @@ impl Hooks {
         let all = |first: SharedGuard, second: SharedGuard| -> SharedGuard {
             Arc::new(Box::new(move |message| first(message).and_then(|()| second(message))))
         };
-        let hooks = Hooks { observer: join(observers), guard: guards.iter().cloned().reduce(all) };
+        let guard = guards.iter().cloned().reduce(all);
+        let hooks = Hooks { observer: join(observers), guard, is_timed: AtomicBool::new(false) };
         (hooks.observer.is_some() || hooks.guard.is_some()).then_some(hooks)
     }
 
     /// Starts the hooks for one message.
     #[inline]
-    pub(crate) fn begin(&self) -> HookRun<'_> {
+    pub(crate) fn begin(&self, stopwatch: &mut Stopwatch) -> HookRun<'_> {
+        match self.is_timed.load(Ordering::Relaxed) {
+            true => stopwatch.start(),
+            false => stopwatch.skip(),
+        }
         HookRun { hooks: self, step: Cell::new(HookStep::New) }
     }
 
     /// Wraps a pending handler, so that the observers learn of its end.
     pub(crate) fn watch(
-        &self,
+        self: &Arc<Self>,
         handler: Waiting,
         method: &Arc<str>,
         id: Option<Id>,
         begun: Instant,
         flag: impl FnOnce() -> Arc<Flag>,
     ) -> Waiting {
-        let Some(observer) = &self.observer else { return handler };
+        if self.observer.is_none() {
+            return handler;
+        }
         Box::pin(ObservedHandler {
-            observer: Arc::clone(observer),
+            hooks: Arc::clone(self),
             method: Arc::clone(method),
             id,
             begun,
@@ -178,13 +188,15 @@ impl HookRun<'_> {
         }
         let ended = Ended { method, id, end, stopwatch };
         notify(&***observer, |observer| observer.ended(&ended));
-        stopwatch.restart();
+        if stopwatch.restart() {
+            self.hooks.is_timed.store(true, Ordering::Relaxed);
+        }
     }
 }
 
 /// A pending handler. Its drop reports the end to the observers, whether it completed or not.
 struct ObservedHandler {
-    observer: SharedObserver,
+    hooks: Arc<Hooks>,
     method: Arc<str>,
     id: Option<Id>,
     begun: Instant,
@@ -216,9 +228,14 @@ impl Drop for ObservedHandler {
             false => End::Dropped,
         });
         let id = self.id.as_ref().map(IdRef::from);
-        let stopwatch = &Stopwatch::new(self.begun);
-        let ended = Ended { method: &self.method, id, end, stopwatch };
-        notify(&**self.observer, |observer| observer.ended(&ended));
+        let mut stopwatch = Stopwatch::new(self.begun);
+        let ended = Ended { method: &self.method, id, end, stopwatch: &stopwatch };
+        if let Some(observer) = &self.hooks.observer {
+            notify(&***observer, |observer| observer.ended(&ended));
+        }
+        if stopwatch.restart() {
+            self.hooks.is_timed.store(true, Ordering::Relaxed);
+        }
     }
 }
 

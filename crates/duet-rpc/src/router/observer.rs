@@ -161,9 +161,8 @@ impl Ended<'_> {
     /// The duration. For a received message it counts from the message's turn, before its guards. For a call it
     /// counts from the sending.
     ///
-    /// The clock is read only if an observer calls this method. Of messages that arrived together, the first counts
-    /// from their arrival. A later one counts from the end of the last message before it for which an observer
-    /// called this method.
+    /// The clock is read for a method only after an observer has called this function for it once. So the first duration
+    /// of a method may include handlers that ran before it for messages that arrived together.
     pub fn took(&self) -> Duration {
         self.stopwatch.took()
     }
@@ -240,23 +239,40 @@ impl Drop for CallWatch {
 pub(crate) struct Stopwatch {
     begun: Instant,
     ended: Cell<Option<Instant>>,
+    /// `true` if a handler has run since `begun`.
+    is_stale: bool,
 }
 
 impl Stopwatch {
     pub(crate) fn new(begun: Instant) -> Self {
-        Stopwatch { begun, ended: Cell::new(None) }
+        Stopwatch { begun, ended: Cell::new(None), is_stale: false }
     }
 
     pub(crate) fn begun(&self) -> Instant {
         self.begun
     }
 
-    /// Starts the next message at the end of this one, if an observer has asked for the duration.
-    #[inline(always)]
-    pub(super) fn restart(&mut self) {
-        if let Some(ended) = self.ended.take() {
-            self.begun = ended;
+    /// Starts a message whose duration somebody may ask for. Reads the clock only if a handler has run since it was
+    /// read.
+    #[inline]
+    pub(super) fn start(&mut self) {
+        if std::mem::replace(&mut self.is_stale, true) {
+            self.begun = now();
         }
+    }
+
+    /// Notes that a message begins whose duration nobody asks for.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Starts the next message at the end of this one, if an observer has asked for the duration. Returns `true` if so.
+    #[inline(always)]
+    pub(super) fn restart(&mut self) -> bool {
+        let Some(ended) = self.ended.take() else { return false };
+        (self.begun, self.is_stale) = (ended, false);
+        true
     }
 
     fn took(&self) -> Duration {

@@ -1,6 +1,10 @@
 //! Observers: each received message begins and ends exactly once.
 
-use duet_rpc::{End, Failure, Peer, Profile, Router, blocking, quick};
+use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Waker};
+use std::time::Duration;
+
+use duet_rpc::{End, Ended, Failure, Observer, Peer, Profile, Router, blocking, quick};
 
 use super::notes::{Notes, Panicking, Sees};
 use super::{answers, fail, remote, request};
@@ -124,5 +128,64 @@ async fn p7_each_arrival_ends_once_even_if_the_driver_is_dropped() {
     assert_eq!(all.iter().filter(|(_, end)| *end == Some(End::Dropped)).count(), 5, "{all:?}");
     for call in calls {
         assert!(call.await.expect("no panic").is_err());
+    }
+}
+
+/// Moves the paused clock, within one poll.
+fn work() {
+    let moved = std::pin::pin!(tokio::time::advance(Duration::from_secs(5)));
+    let _ = moved.poll(&mut TaskContext::from_waker(Waker::noop()));
+}
+
+/// Records how many seconds each message took.
+#[derive(Clone, Default)]
+struct Seconds(Arc<Mutex<Vec<(String, u64)>>>);
+
+impl Observer for Seconds {
+    fn ended(&self, message: &Ended<'_>) {
+        // One method is not timed, as in an observer that reports only some messages.
+        if message.method() != "untimed" {
+            let took = (message.method().to_owned(), message.took().as_secs());
+            self.0.lock().expect("no panic").push(took);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn p7_the_time_of_a_message_excludes_the_handlers_that_ran_before_it() {
+    for (before, seconds) in [
+        ("ready", Some(5)),
+        ("waits", Some(5)),
+        ("untimed", None),
+        ("guarded", None),
+        ("plain", None),
+    ] {
+        let took = Seconds::default();
+        let observed = Router::new()
+            .method("ready", work)
+            .method("untimed", work)
+            .method("waits", async || {
+                work();
+                tokio::task::yield_now().await;
+            })
+            .method("last", || ())
+            .method("last waits", async || tokio::task::yield_now().await)
+            .observe(took.clone());
+        let guarded =
+            Router::new().method("guarded", work).guard(|_| -> Result<(), Failure> { Ok(()) });
+        let router = Router::new().method("plain", work).merge(observed).merge(guarded);
+        for last in ["last", "last waits"] {
+            // From its first duration on, a method is timed.
+            router.handle(request(1, last)).await.expect("requests have answers");
+            took.0.lock().expect("no panic").clear();
+            let batch = format!("[{},{}]", request(1, before), request(2, last));
+            router.handle(batch).await.expect("requests have answers");
+            let mut all = std::mem::take(&mut *took.0.lock().expect("no panic"));
+            all.sort();
+            let first = seconds.map(|seconds| (before.to_owned(), seconds));
+            let mut expected: Vec<_> = first.into_iter().chain([(last.to_owned(), 0)]).collect();
+            expected.sort();
+            assert_eq!(all, expected, "{before}");
+        }
     }
 }

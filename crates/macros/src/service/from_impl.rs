@@ -20,7 +20,9 @@ pub(crate) fn expand(
     mut item: ItemImpl,
     errors: &mut Errors,
 ) -> (TokenStream, TokenStream) {
-    let generics: Vec<_> = item.generics.type_params().map(|it| it.ident.to_string()).collect();
+    let types = item.generics.type_params().map(|it| it.ident.to_string());
+    let constants = item.generics.const_params().map(|it| it.ident.to_string());
+    let generics: Vec<_> = types.chain(constants).collect();
     let mut methods = Vec::new();
     let (mut serves_any, mut first_private) = (false, None);
     for item in &mut item.items {
@@ -59,13 +61,14 @@ pub(crate) fn expand(
     (item.to_token_stream(), server(service, &item, &methods))
 }
 
-/// Reports params that use a type parameter of the block. A separate generated type reads the params, and it does
-/// not have these type parameters.
+/// Reports params that use a type or const parameter of the block. A separate generated type reads the params, and it
+/// does not have these parameters.
 fn check_generics(method: &Method, generics: &[String], errors: &mut Errors) {
     for (argument, _) in method.params() {
         if let Some(generic) = generics.iter().find(|name| mentions(&argument.ty, name)) {
-            let write =
-                format!("a param cannot use the type parameter `{generic}`: write a concrete type");
+            let write = format!(
+                "a param cannot use the parameter `{generic}` of the `impl`: write a concrete type"
+            );
             errors.push(&argument.ty, write);
         }
     }

@@ -13,7 +13,7 @@ use super::param::{Argument, Presence};
 use crate::errors::Errors;
 use crate::naming;
 use crate::options::{Form, OptionTable, Options, docs};
-use crate::syntax::{last_name, mentions, type_arguments};
+use crate::syntax::{Static, borrows, last_name, mentions, type_arguments};
 
 pub(crate) const METHOD: OptionTable = OptionTable {
     name: "a method",
@@ -257,8 +257,11 @@ fn returns(output: &ReturnType, has_client: bool, errors: &mut Errors) -> Option
         Type::ImplTrait(_) => {
             "a result needs a type that serde can write: write it instead of `impl`"
         }
-        Type::Reference(_) if has_client => {
+        _ if has_client && borrows(result, Static::Refused) => {
             "the client cannot receive a reference: write `String` for `&str`, `T` for `&T`"
+        }
+        _ if borrows(result, Static::Allowed) => {
+            "a result must be owned, because it outlives the handler: write `String` for `&str`, `T` for `&T`"
         }
         _ if mentions(&returns.ty, "Self") => "write the name of the type instead of `Self`",
         _ => return Some(returns),

@@ -6,7 +6,7 @@ use super::Service;
 use crate::errors::Errors;
 use crate::naming;
 use crate::options::{Form, OptionTable, Options, docs};
-use crate::syntax::{last_name, mentions, type_arguments};
+use crate::syntax::{Static, borrows, last_name, mentions, type_arguments};
 
 const ARGUMENT: OptionTable = OptionTable {
     name: "a param",
@@ -115,7 +115,7 @@ fn checked_name(name: &LitStr, errors: &mut Errors) -> String {
 /// Returns `true` if a param can have this type, and reports an error if not.
 fn check_type(ty: &Type, errors: &mut Errors) -> bool {
     let sentence = match ty {
-        Type::Reference(_) => {
+        _ if borrows(ty, Static::Refused) => {
             "a param must be owned, because the handler outlives the message: \
              write `String` for `&str`, `Vec<T>` for `&[T]`, `T` for `&T`"
         }

@@ -29,10 +29,10 @@ mod generic_trait {
 }
 
 mod impl_block {
-    struct Calculator<T>(T);
+    struct Calculator<T, const N: usize>([T; N]);
 
     #[duet_rpc::service]
-    impl<T: Send + Sync + 'static> Calculator<T> {
+    impl<T: Send + Sync + 'static, const N: usize> Calculator<T, N> {
         pub async fn change(&mut self, a: i64) -> i64 {
             a
         }
@@ -41,6 +41,7 @@ mod impl_block {
             1
         }
         pub async fn generic(&self, value: Vec<T>) {}
+        pub async fn sized(&self, bytes: [u8; N]) {}
         #[rpc(positional)]
         pub async fn add(&self, a: i64) -> i64 {
             a

@@ -20,6 +20,7 @@ mod reference_result {
     trait Math {
         async fn name(&self) -> &str;
         async fn checked(&self) -> Result<&'static str, duet_rpc::Failure>;
+        async fn first(&self) -> Option<&str>;
     }
 }
 
