@@ -271,6 +271,7 @@ impl Router {
         let scope = Scope { state: self.routes.state.as_ref(), next: None };
         match Typed::<H, S, A, R, O, E>::bind(Arc::new(handler), &scope) {
             Ok(typed) => Entry::new(name, Arc::new(typed), pace),
+            Err(missing) if name.is_empty() => panic!("cannot register the fallback: {missing}"),
             Err(missing) => panic!("cannot register the handler of {name:?}: {missing}"),
         }
     }
