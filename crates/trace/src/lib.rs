@@ -1,0 +1,52 @@
+//! Trace files: a session between a client and a server, one JSON line per message.
+//!
+//! `duet-rpc tap` writes these files; any program can read and write them with this crate. A trace
+//! that is [marked lossless](End::lossless) contains every byte that passed, so
+//! [`Record::write_wire`] gives back both streams exactly (rule R0).
+//!
+//! ```
+//! use duet_rpc_trace::{Body, Dir, Entry, Header, Kind, Reader, Record, Wire, Writer};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let mut writer = Writer::new(Vec::new());
+//! writer.header(&Header::new("example"))?;
+//! let mut record = Record::new(1, 250, Dir::C2s, Kind::Notification);
+//! record.wire = Some(Wire::Lsp);
+//! record.body = Some(Body::from_json(r#"{"jsonrpc":"2.0","method":"exit"}"#));
+//! writer.record(&record)?;
+//! let file = writer.into_inner();
+//!
+//! let mut reader = Reader::new(&file[..]);
+//! assert!(matches!(reader.next_entry()?, Some(Entry::Header(_))));
+//! let Some(Entry::Record(record)) = reader.next_entry()? else { panic!("it has a record") };
+//! let mut bytes = Vec::new();
+//! record.write_wire(&mut bytes).expect("nothing is left out");
+//! assert!(bytes.starts_with(b"Content-Length: 33\r\n\r\n{"));
+//! assert!(reader.next_entry()?.is_none());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [docs/trace-format.md] describes the file, for programs in other languages.
+//!
+//! [docs/trace-format.md]: https://docs.rs/crate/duet-rpc-trace/latest/source/README.md
+
+// Input from outside must not end the process; a failing test may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod encode;
+mod header;
+mod parse;
+mod reader;
+mod record;
+mod time;
+mod wire;
+mod writer;
+
+pub use header::{Header, VERSION};
+pub use parse::BadLine;
+pub use reader::{Entry, LINE_LIMIT, Reader};
+pub use record::{Body, Bytes, Dir, End, Kind, Record};
+pub use time::Timestamp;
+pub use wire::{Incomplete, Wire};
+pub use writer::Writer;
