@@ -36,9 +36,14 @@
 
 mod encode;
 mod header;
+mod pairs;
 mod parse;
 mod reader;
 mod record;
+mod redact;
+mod session;
+mod sniff;
+mod stream;
 mod time;
 mod wire;
 mod writer;
@@ -47,6 +52,8 @@ pub use header::{Header, VERSION};
 pub use parse::BadLine;
 pub use reader::{Entry, LINE_LIMIT, Reader};
 pub use record::{Body, Bytes, Dir, End, Kind, Record};
+pub use redact::{BadRedaction, Redactions};
+pub use session::{Options, Session, Sink};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;
