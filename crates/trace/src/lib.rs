@@ -35,6 +35,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod encode;
+mod filter;
 mod header;
 mod pairs;
 mod parse;
@@ -48,6 +49,7 @@ mod time;
 mod wire;
 mod writer;
 
+pub use filter::{Facts, Filter, FilterError};
 pub use header::{Header, VERSION};
 pub use parse::BadLine;
 pub use reader::{Entry, LINE_LIMIT, Reader};
