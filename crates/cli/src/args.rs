@@ -92,6 +92,7 @@ pub(crate) enum Command {
     Call(CallArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
+    Watch(WatchArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to print the script for
@@ -111,8 +112,8 @@ pub(crate) enum Command {
 }
 
 /// Commands with a manual page of their own.
-pub(crate) const PAGES: [&str; 7] =
-    ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
+pub(crate) const PAGES: [&str; 8] =
+    ["version", "rpc", "call", "doctor", "explain", "watch", "completions", "man"];
 
 /// Run the daemon, on stdin and stdout or on sockets
 ///
@@ -421,6 +422,20 @@ pub(crate) struct ExplainArgs {
     /// Framing of the stream
     #[arg(value_name = "FRAMING", default_value = "auto")]
     pub(crate) framing: FramingName,
+}
+
+/// Show recorded sessions on a live web page
+///
+/// Prints the address of the page, and serves it on 127.0.0.1 until SIGINT or SIGTERM. The page shows every trace of
+/// the folder, those that are still written as well as those of past sessions. The address contains a token: only a browser that opens it can read the page.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WatchArgs {
+    /// Trace file, or folder of traces [default: where `duet-rpc tap` puts them]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) target: Option<PathBuf>,
+    /// Port to serve the page on; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value = "0")]
+    pub(crate) port: u16,
 }
 
 /// Parses a time in seconds, with an optional fraction. Zero means no limit.

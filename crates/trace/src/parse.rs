@@ -79,6 +79,18 @@ pub(crate) fn header(line: &[u8]) -> Result<Header, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
+impl Record<'_> {
+    /// Parses one line of a trace, without its line end: for programs that keep the positions of
+    /// records and read them again.
+    ///
+    /// # Errors
+    ///
+    /// If the line is not a record. The number of the line in the error is 0.
+    pub fn from_line(line: &[u8]) -> Result<Record<'_>, BadLine> {
+        record(line).map_err(|why| BadLine { line: 0, why })
+    }
+}
+
 /// Parses a record. Its texts borrow from the line where they have no escapes.
 pub(crate) fn record(line: &[u8]) -> Result<Record<'_>, String> {
     let it: Members<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;

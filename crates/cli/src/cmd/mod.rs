@@ -7,6 +7,7 @@ mod explain;
 mod interrupt;
 mod man;
 pub(crate) mod rpc;
+pub(crate) mod watch;
 
 use std::io;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Call(args)) => call::run(&args, global),
         Some(Command::Doctor(args)) => doctor::run(&args, global),
         Some(Command::Explain(args)) => explain::run(args.framing.choice()),
+        Some(Command::Watch(args)) => watch::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {

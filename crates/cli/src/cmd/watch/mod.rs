@@ -1,0 +1,116 @@
+//! `watch`: a live web page of running and past sessions.
+//!
+//! ```text
+//! trace files ──▶ folder (which sessions) ──▶ index (where each record is, fates of requests)
+//!                                               │
+//! browser ──▶ server ──▶ access ──▶ service ──▶ sessions ──▶ query, stats, row
+//! ```
+//!
+//! The page reads the same files as `duet-rpc trace`, so running and past sessions look the same, and a tap knows
+//! nothing about the page. All data is pulled by the page: a browser that is slow, or hidden, asks less often.
+
+mod access;
+mod assets;
+mod entry;
+mod folder;
+mod index;
+mod methods;
+mod part;
+mod query;
+mod row;
+mod server;
+mod service;
+mod sessions;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use duet_rpc::threads;
+use tokio::runtime::Builder;
+
+pub(crate) use self::folder::Target;
+use self::server::PageServer;
+use self::sessions::Watch;
+use super::interrupt::Interruptions;
+use crate::args::WatchArgs;
+use crate::console;
+use crate::exit::{Exit, Problem};
+
+/// Serves the page until a signal ends it.
+pub(crate) fn run(args: &WatchArgs) -> Exit {
+    match serve(args) {
+        Ok(()) => Exit::Success,
+        Err(problem) => {
+            console::say(format_args!("{}", problem.message));
+            problem.exit
+        }
+    }
+}
+
+/// Serves the page of a target on a thread of its own, until the process ends. Returns the address to open.
+#[allow(dead_code, reason = "for `tap --web`")]
+pub(crate) fn start(target: Target, port: u16) -> io::Result<String> {
+    let server = PageServer::bind(port)?;
+    let url = server.url();
+    let watch = Arc::new(Watch::new(target));
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    threads::spawn("duet-rpc page", move || runtime.block_on(server.serve(watch)))?;
+    Ok(url)
+}
+
+fn serve(args: &WatchArgs) -> Result<(), Problem> {
+    let target = find_target(args.target.as_deref())?;
+    let cannot = |error: io::Error| Problem::failure(format!("cannot start: {error}"));
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let served = runtime.block_on(async {
+        let mut interruptions = Interruptions::receive().map_err(cannot)?;
+        let port = args.port;
+        let server = PageServer::bind(port).map_err(|error| {
+            let advice = match error.kind() {
+                io::ErrorKind::AddrInUse => "; is another page served there?",
+                _ => "",
+            };
+            Problem::failure(format!("cannot listen on 127.0.0.1:{port}: {error}{advice}"))
+        })?;
+        if console::print(&format!("{}\n", server.url())) != Exit::Success {
+            return Err(Problem::failure("cannot print the address of the page"));
+        }
+        match interruptions.or(server.serve(Arc::new(Watch::new(target)))).await {
+            Ok(Ok(never)) => match never {},
+            Ok(Err(error)) => Err(cannot(error)),
+            Err(_signal) => Ok(()),
+        }
+    });
+    // A thread may still read a file. Nothing depends on it.
+    runtime.shutdown_background();
+    served
+}
+
+/// The file or folder to show.
+fn find_target(path: Option<&Path>) -> Result<Target, Problem> {
+    let Some(path) = path else {
+        let none = || Problem::failure("cannot find your home folder; name a folder to watch");
+        return default_folder().map(Target::Folder).ok_or_else(none);
+    };
+    let cannot = |error: &dyn std::fmt::Display| {
+        Problem::failure(format!("cannot watch {}: {error}", path.display()))
+    };
+    let data = path.metadata().map_err(|error| cannot(&error))?;
+    match (data.is_dir(), data.is_file()) {
+        (true, _) => Ok(Target::Folder(path.to_owned())),
+        (_, true) => Ok(Target::File(path.to_owned())),
+        _ => Err(cannot(&"it is not a file and not a folder")),
+    }
+}
+
+/// The folder where the tap puts its traces.
+fn default_folder() -> Option<PathBuf> {
+    let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
+    Some(state.join("duet-rpc/traces"))
+}
