@@ -187,7 +187,9 @@ impl Stream {
                     Framing::Lsp if consumed.ends_with(b"\r\n\r\n") => {
                         head_start(consumed, framing)
                     }
-                    Framing::Lsp if self.fault.as_ref().is_some_and(|(.., reported)| !reported) => end,
+                    Framing::Lsp if self.fault.as_ref().is_some_and(|(.., reported)| !reported) => {
+                        end
+                    }
                     _ => 0,
                 };
                 self.pass_skipped(own, out);

@@ -115,7 +115,12 @@ fn r0_all_pieces_in_all_pairs_byte_by_byte() {
                 let is_message = |kind: &&String| !kind.contains("noise") && !kind.contains("more");
                 kinds.iter().filter(is_message).filter(|it| !it.contains("blank")).count()
             };
-            assert_eq!(messages(&whole), messages(&single), "{}\n{whole:?}\n{single:?}", bytes.escape_ascii());
+            assert_eq!(
+                messages(&whole),
+                messages(&single),
+                "{}\n{whole:?}\n{single:?}",
+                bytes.escape_ascii()
+            );
         }
     }
 }
