@@ -25,12 +25,12 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use std::env;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use duet_rpc::threads;
+use duet_rpc_trace::default_folder;
 use tokio::runtime::Builder;
 
 pub(crate) use self::folder::Target;
@@ -106,11 +106,4 @@ fn find_target(path: Option<&Path>) -> Result<Target, Problem> {
         (_, true) => Ok(Target::File(path.to_owned())),
         _ => Err(cannot(&"it is not a file and not a folder")),
     }
-}
-
-/// The folder where the tap puts its traces.
-fn default_folder() -> Option<PathBuf> {
-    let folder = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("duet-rpc/traces"))
 }
