@@ -37,18 +37,22 @@
 mod encode;
 mod filter;
 mod header;
+mod message;
 mod parse;
 mod reader;
 mod record;
+mod relations;
 mod time;
 mod wire;
 mod writer;
 
 pub use filter::{Facts, Filter, FilterError};
 pub use header::{Header, VERSION};
+pub use message::{ErrorObject, Message};
 pub use parse::BadLine;
 pub use reader::{Entry, LINE_LIMIT, Reader};
 pub use record::{Body, Bytes, Dir, End, Kind, Record};
+pub use relations::{FactsTable, OpenRequest, Relation, Relations};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;
