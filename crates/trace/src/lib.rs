@@ -35,24 +35,41 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod encode;
+mod file;
 mod filter;
+mod folder;
 mod header;
 mod message;
+mod pairs;
 mod parse;
+mod pump;
+mod queue;
 mod reader;
 mod record;
+mod recorder;
+mod redact;
 mod relations;
+mod session;
+mod sniff;
+mod stream;
 mod time;
 mod wire;
 mod writer;
 
+pub use file::{FileOptions, parts};
 pub use filter::{Facts, Filter, FilterError};
+pub use folder::{EXTENSION, default_folder, session_name};
 pub use header::{Header, VERSION};
 pub use message::{ErrorObject, Message};
 pub use parse::BadLine;
+pub use pump::{Stop, pump};
+pub use queue::Feed;
 pub use reader::{Entry, LINE_LIMIT, Reader};
 pub use record::{Body, Bytes, Dir, End, Kind, Record};
+pub use recorder::{Events, QUEUE_BYTES, Recorder, Report};
+pub use redact::{BadRedaction, Redactions};
 pub use relations::{FactsTable, OpenRequest, Relation, Relations};
+pub use session::{Options, Session, Sink};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;

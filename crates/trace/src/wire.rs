@@ -139,4 +139,22 @@ impl Record<'_> {
             _ => Ok(()),
         }
     }
+
+    /// The number of bytes of this record as they passed.
+    pub(crate) fn wire_length(&self) -> u64 {
+        let Some(body) = &self.body else { return self.lost.unwrap_or_default() };
+        let body = self.size.unwrap_or(body.as_bytes().len() as u64);
+        let head = match (&self.head, self.wire) {
+            (Some(head), _) => head.0.len(),
+            (None, Some(wire)) => {
+                let mut head = Vec::with_capacity(40);
+                wire.write_head(usize::try_from(body).unwrap_or(usize::MAX), &mut head);
+                head.len()
+            }
+            (None, None) => 0,
+        };
+        let usual_tail = self.wire.map_or(0, |wire| wire.tail().len());
+        let tail = self.tail.as_ref().map_or(usual_tail, |tail| tail.0.len());
+        body + (head + tail) as u64
+    }
 }
