@@ -34,6 +34,7 @@
 // Input from outside must not end the process; a failing test may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod check;
 mod encode;
 mod file;
 mod filter;
@@ -56,6 +57,7 @@ mod time;
 mod wire;
 mod writer;
 
+pub use check::{CheckOptions, Checker, Finding, Protocol, Rule};
 pub use file::{FileOptions, parts};
 pub use filter::{Facts, Filter, FilterError};
 pub use folder::{EXTENSION, default_folder, session_name};

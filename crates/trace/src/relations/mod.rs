@@ -21,7 +21,7 @@ pub use facts::FactsTable;
 use recent::Recent;
 
 /// Open requests, and answered ids, that are remembered.
-const REMEMBERED: usize = 100_000;
+pub(crate) const REMEMBERED: usize = 100_000;
 
 /// Progress tokens that are remembered.
 const TOKENS: usize = 10_000;
@@ -136,10 +136,10 @@ impl Relations {
                 self.tokens.insert(key(other(record.dir), token), record.seq);
             }
         }
-        if message.method.as_deref() == Some("window/workDoneProgress/create") {
-            if let Some(token) = message.param(&["token"]) {
-                self.tokens.insert(key(record.dir, token), record.seq);
-            }
+        if message.method.as_deref() == Some("window/workDoneProgress/create")
+            && let Some(token) = message.param(&["token"])
+        {
+            self.tokens.insert(key(record.dir, token), record.seq);
         }
         let id = message.id.as_deref().unwrap_or("null");
         let asked = OpenRequest {
