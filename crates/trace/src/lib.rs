@@ -34,11 +34,13 @@
 // Input from outside must not end the process; a failing test may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod check;
 mod encode;
 mod file;
 mod filter;
 mod folder;
 mod header;
+mod message;
 mod pairs;
 mod parse;
 mod pump;
@@ -47,17 +49,21 @@ mod reader;
 mod record;
 mod recorder;
 mod redact;
+mod relations;
 mod session;
 mod sniff;
+mod stats;
 mod stream;
 mod time;
 mod wire;
 mod writer;
 
+pub use check::{CheckOptions, Checker, Finding, Protocol, Rule};
 pub use file::{FileOptions, parts};
 pub use filter::{Facts, Filter, FilterError};
 pub use folder::{EXTENSION, default_folder, session_name};
 pub use header::{Header, VERSION};
+pub use message::{ErrorObject, Message};
 pub use parse::BadLine;
 pub use pump::{Stop, pump};
 pub use queue::Feed;
@@ -65,7 +71,9 @@ pub use reader::{Entry, LINE_LIMIT, Reader};
 pub use record::{Body, Bytes, Dir, End, Kind, Record};
 pub use recorder::{Events, QUEUE_BYTES, Recorder, Report};
 pub use redact::{BadRedaction, Redactions};
+pub use relations::{FactsTable, OpenRequest, Relation, Relations};
 pub use session::{Options, Session, Sink};
+pub use stats::{MethodStats, Stats};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;

@@ -1,7 +1,7 @@
 //! RFC 3339 timestamps.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A point in time, shown in UTC to the microsecond.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,50 @@ impl Timestamp {
     /// The current time.
     pub fn now() -> Self {
         Timestamp(SystemTime::now())
+    }
+
+    /// The time after a number of microseconds since 1970.
+    pub fn from_unix_micros(micros: u64) -> Self {
+        Timestamp(UNIX_EPOCH + Duration::from_micros(micros))
+    }
+
+    /// The microseconds since 1970. A time before that is 0.
+    pub fn unix_micros(self) -> u64 {
+        let since = self.0.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Parses a time in RFC 3339, with any offset from UTC. `None` if it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (day, rest) = text.split_once(['T', 't', ' '])?;
+        let numbers = |text: &str, mark: char| -> Option<[u64; 3]> {
+            let parts: Vec<_> = text.split(mark).map(str::parse).collect::<Result<_, _>>().ok()?;
+            parts.try_into().ok()
+        };
+        let [year, month, day] = numbers(day, '-')?;
+        let zone = rest.find(['Z', 'z', '+', '-'])?;
+        let (clock, zone) = rest.split_at(zone);
+        let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+        let [hour, minute, second] = numbers(clock, ':')?;
+        let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month);
+        if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
+        let micros: u64 = digits.parse().ok()?;
+        let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+        let seconds = match zone.split_at(1) {
+            ("Z" | "z", "") => local,
+            (sign, offset) => {
+                let (hours, minutes) = offset.split_once(':')?;
+                let offset = hours.parse::<u64>().ok()? * 3600 + minutes.parse::<u64>().ok()? * 60;
+                match sign {
+                    "+" => local.checked_sub(offset)?,
+                    _ => local.checked_add(offset)?,
+                }
+            }
+        };
+        Some(Timestamp::from_unix_micros(seconds.checked_mul(1_000_000)?.checked_add(micros)?))
     }
 }
 
@@ -47,6 +91,15 @@ fn date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next_year, month, day)
 }
 
+/// The number of days from 1970-01-01 to a date: the reverse of `date`.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year) = (year / 400, year % 400);
+    let day = (153 * month + 2) / 5 + day - 1 + 365 * year + year / 4 - year / 100;
+    // The first days of 1970 are before the March in which a year begins.
+    (era * 146_097 + day).saturating_sub(719_468)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
@@ -67,7 +120,35 @@ mod tests {
         for (millis, shown) in rows {
             let time = Timestamp(UNIX_EPOCH + Duration::from_millis(millis));
             assert_eq!(time.to_string(), shown);
+            assert_eq!(Timestamp::parse(shown).map(|it| it.unix_micros()), Some(millis * 1_000));
         }
         assert_eq!(Timestamp(UNIX_EPOCH - Duration::from_secs(1)).to_string(), rows[0].1);
+    }
+    #[test]
+    fn timestamps_with_an_offset_are_parsed_and_others_refused() {
+        for (text, shown) in [
+            ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000000Z"),
+            ("2026-01-02T03:04:05.1234567+02:00", "2026-01-02T01:04:05.123456Z"),
+            ("2026-01-01 23:00:00-01:30", "2026-01-02T00:30:00.000000Z"),
+        ] {
+            let time = Timestamp::parse(text).expect("it is a time");
+            assert_eq!(time.to_string(), shown, "{text}");
+        }
+        for text in [
+            "",
+            "2026-01-02",
+            "2026-13-02T03:04:05Z",
+            "2026-01-02T25:04:05Z",
+            "2026-01-02T03:04Z",
+            "2026-01-02T03:04:05",
+            "2026-01-02T03:04:05+2",
+            "1969-01-02T03:04:05Z",
+            "1970-01-01T00:00:00+01:00",
+            "-1-01-01T00:00:00Z",
+            "99999999999999999999-01-01T00:00:00Z",
+            "2026-01-02T03:04:05.xZ",
+        ] {
+            assert!(Timestamp::parse(text).is_none(), "{text}");
+        }
     }
 }
