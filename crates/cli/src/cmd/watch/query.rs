@@ -10,7 +10,7 @@ use duet_rpc_trace::{Filter, Kind};
 use serde::Deserialize;
 
 use super::entry::IndexEntry;
-use super::index::Index;
+use super::index::{Index, is_late};
 
 /// What a list asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Query {
             return false;
         }
         let is_wanted = |state: &String| match &**state {
-            "late" => index.facts(entry, self.is_running).late,
+            "late" => index.took(entry).is_some_and(is_late),
             name => entry.fate.name(self.is_running) == Some(name),
         };
         if !state.as_ref().is_none_or(is_wanted) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entry::NONE;
-use super::index::Index;
+use super::index::{Index, is_late};
 use super::methods::shorten;
 
 /// Length of the beginning of the content that a row shows, in bytes.
@@ -107,7 +107,7 @@ fn columns(index: &Index, number: u32, is_running: bool) -> Row {
         kind: entry.kind.name(),
         took: index.took(entry),
         state: entry.fate.name(is_running),
-        is_late: is_request && index.facts(entry, is_running).late,
+        is_late: is_request && index.took(entry).is_some_and(is_late),
         of: partner.filter(|_| !is_request),
         answer,
         answer_size: answer.and_then(|number| index.entries.get(number)).map(|entry| entry.size),

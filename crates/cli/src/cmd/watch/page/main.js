@@ -36,6 +36,7 @@ class App {
     this.detail = new Detail(this);
     this.rpc.addEventListener("open", () => this.#opened());
     this.rpc.addEventListener("lost", (event) => this.#lost(event.detail.wait));
+    state.addEventListener("visit", () => (this.isDetailOpen = state.get("record") !== undefined));
     state.addEventListener("change", (event) => this.#changed(event.detail));
     this.#drawBar();
     keyboard(this);

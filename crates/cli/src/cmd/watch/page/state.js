@@ -45,6 +45,8 @@ class State extends EventTarget {
     const before = this.values;
     this.values = read();
     const names = Object.keys(FIELDS).filter((name) => before[name] !== this.values[name]);
+    // A link to a record, and the way back to one, open it.
+    if (names.includes("record")) this.dispatchEvent(new Event("visit"));
     if (names.length > 0) this.dispatchEvent(new CustomEvent("change", { detail: new Set(names) }));
   }
 }
