@@ -105,7 +105,7 @@ await withBrowser(async (browser) => {
   assert.match(cards[0], /^Requests6/);
   assert.match(cards[1], /^Errors1/);
   assert.match(cards[4], /^Slowest2\.40 s/);
-  assert.match(cards[7], /^Not messages1/);
+  assert.match(cards[7], /^Stray output1/);
   await page.click('.methods >> text=textDocument/hover');
   await counted(page, '4 of 17');
 

@@ -129,17 +129,18 @@ export class Detail {
   async #diff(row, body) {
     const call = (method, params) => this.#app.rpc.call(method, { session: this.#app.session, ...params });
     const base = state.get("base");
+    const isBase = base === undefined || base === row.n;
     const previous = await call("previous", { record: row.n });
+    const other = isBase ? null : await call("record", { record: base });
     const choices = h("p", { class: "note" },
-      base !== undefined && base !== row.n ? ["Compared with ", h("button", { type: "button", class: "link", onclick: () => this.#app.openRecord(base) }, `record ${base}`), ". "] : "",
+      other && ["Compared with ", h("button", { type: "button", class: "link", onclick: () => this.#app.openRecord(base) }, `#${integer(other.seq)}`), ". "],
       previous.record !== undefined && h("button", { type: "button", class: "link", onclick: () => state.set({ base: previous.record }) }, "Compare with the previous one of this method"),
       " ",
       h("button", { type: "button", class: "link", onclick: () => state.set({ base: row.n }) }, "Use this record as the base"), " (m)");
-    if (base === undefined || base === row.n) {
+    if (!other) {
       return [choices, h("div", { class: "empty" }, h("b", {}, base === row.n ? "This record is the base" : "Nothing to compare with"),
         h("p", {}, "Choose a base with the links above, then open the record to compare."))];
     }
-    const other = await call("record", { record: base });
     const old = await new Body(this.#app.rpc, this.#app.session, base, other.body).text();
     const now = await body.text();
     if (old === null || now === null) return [choices, h("p", { class: "note" }, `Bodies over ${bytes(WHOLE)} are not compared.`)];

@@ -109,6 +109,7 @@ export class RecordList {
     if (rows !== this.list.rows && rows !== this.#next) return;
     this.#app.report(rows);
     if (rows === this.#next && rows.isLoaded) this.#replace(rows);
+    if (!this.list.rows && rows.error) this.#showMistake();
     if (rows !== this.list.rows) return;
     this.list.render();
     const isEmpty = rows.isLoaded && rows.total === 0 && !(rows.scanned < rows.records);
@@ -134,9 +135,23 @@ export class RecordList {
     return [
       h("b", {}, "No match"),
       h("p", {}, `None of ${integer(rows.records)} records matches the filter.`),
-      h("button", { type: "button", onclick: () => { $("filter").value = ""; state.set({ filter: undefined, from: undefined, to: undefined }); } }, "Clear the filter"),
+      clearButton(),
     ];
   }
+
+  #showMistake() {
+    if (!state.get("filter")) return;
+    this.empty.hidden = false;
+    put(this.empty, h("b", {}, "The filter has a mistake"), h("p", {}, "The line above says where. Press ? for the filter language."), clearButton());
+  }
+}
+
+function clearButton() {
+  const clear = () => {
+    $("filter").value = "";
+    state.set({ filter: undefined, from: undefined, to: undefined });
+  };
+  return h("button", { type: "button", onclick: clear }, "Clear the filter");
 }
 
 /** On a phone, a row has two lines. */

@@ -20,6 +20,7 @@ export class Sessions {
   }
 
   toggle(open = !this.#isOpen) {
+    open = open && this.#app.sessions.length > 0;
     this.#isOpen = open;
     this.menu.hidden = !open;
     this.button.setAttribute("aria-expanded", open);

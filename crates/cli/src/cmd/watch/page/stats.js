@@ -63,13 +63,13 @@ export function statsView(app) {
       h("div", { class: `card ${tone ?? ""}` }, h("span", { class: "muted" }, label), h("b", { class: "num" }, value), h("i", { class: "muted num" }, note));
     put(cards,
       card("Requests", integer(data.requests), `${integer(data.notifications)} notifications`),
-      card("Errors", integer(data.errors), data.requests ? `${((100 * data.errors) / data.requests).toFixed(1)} % of requests` : "", data.errors && "bad"),
+      card("Errors", integer(data.errors), data.requests ? `${((100 * data.errors) / data.requests).toFixed(1)} % of all` : "", data.errors && "bad"),
       card("No answer", integer(data.open), `${integer(data.cancelled)} cancelled`, data.open && "warn"),
       card("Median", data.p50 === undefined ? "–" : duration(data.p50), data.p95 === undefined ? "" : `p95 ${duration(data.p95)}`),
       card("Slowest", data.max === undefined ? "–" : duration(data.max), data.p99 === undefined ? "" : `p99 ${duration(data.p99)}`),
       card("Client → server", bytes(data.bytesUp), `${integer(data.countUp)} messages`),
       card("Server → client", bytes(data.bytesDown), `${integer(data.countDown)} messages`),
-      card("Not messages", integer(data.noise), `${integer(data.stderr)} lines of stderr`, data.noise && "bad"));
+      card("Stray output", integer(data.noise), `${integer(data.stderr)} stderr lines`, data.noise && "bad"));
     histogram.redraw();
     scatter.redraw();
     drawTable();
@@ -102,7 +102,8 @@ export function statsView(app) {
   function drawHistogram(context, width, height) {
     if (!data?.histogram?.length) return none(context, width, height);
     const [w, base] = [width - PAD.left - PAD.right, height - PAD.bottom];
-    const most = Math.max(...data.histogram.map((it) => it.count));
+    // Some room above the highest bar, for the names of the quantiles.
+    const most = Math.max(...data.histogram.map((it) => it.count)) * 1.2;
     const scale = logScale(data.histogram[0].from, data.histogram.at(-1).to);
     const x = (value) => PAD.left + scale.at(value) * w;
     context.textAlign = "right";
