@@ -177,10 +177,11 @@ impl Signals {
                 for (fd, (signal, arrived)) in fds.iter().zip(&self.0) {
                     let mut byte = [0];
                     if !fd.revents().is_empty() && rustix::io::read(arrived, &mut byte).is_ok() {
-                        child::send_signal(&server, *signal);
+                        // Before the server can react to it.
                         if let Some(events) = &events {
                             events.signal(*signal);
                         }
+                        child::send_signal(&server, *signal);
                     }
                 }
             }
