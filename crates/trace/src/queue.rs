@@ -77,9 +77,13 @@ struct Shared {
 
 impl Shared {
     fn wake(&self) {
-        if self.is_asleep.swap(false, Ordering::SeqCst)
-            && let Some(recorder) = self.recorder.get()
-        {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.unpark();
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(recorder) = self.recorder.get() {
             recorder.unpark();
         }
     }
@@ -89,7 +93,7 @@ impl Shared {
     }
 }
 
-/// The sending side: one for each direction, and one for other events.
+/// The sending side of a direction.
 #[derive(Debug)]
 pub struct Feed {
     dir: Dir,
@@ -98,6 +102,28 @@ pub struct Feed {
     /// Bytes that did not fit since the last chunk that did.
     lost: u64,
     recycled: Receiver<Vec<u8>>,
+}
+
+/// The sending side for events that are not bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct EventFeed {
+    sender: Sender<(u64, Event)>,
+    shared: Arc<Shared>,
+}
+
+impl EventFeed {
+    /// Reports an event. It is rare, so it does not wait for the next tick.
+    pub(crate) fn event(&self, event: Event) {
+        send(&self.sender, &self.shared, self.shared.now(), event);
+        self.shared.unpark();
+    }
+}
+
+/// Sends an event, and wakes the recorder if it sleeps.
+fn send(sender: &Sender<(u64, Event)>, shared: &Shared, at: u64, event: Event) {
+    // The recorder may have failed. Then there is nobody to record, and bytes pass on.
+    let _ = sender.send((at, event));
+    shared.wake();
 }
 
 /// The receiving side.
@@ -111,7 +137,7 @@ pub(crate) struct Inlet {
 }
 
 /// A queue that starts now and is bounded to this many bytes.
-pub(crate) fn queue(limit: usize) -> ([Feed; 3], Feed, Inlet) {
+pub(crate) fn queue(limit: usize) -> ([Feed; 3], EventFeed, Inlet) {
     let (sender, receiver) = channel();
     let shared = Arc::new(Shared {
         start: Instant::now(),
@@ -127,7 +153,7 @@ pub(crate) fn queue(limit: usize) -> ([Feed; 3], Feed, Inlet) {
         (Feed { dir, sender, shared, lost: 0, recycled }, recycle)
     };
     let [(c2s, c2s_back), (s2c, s2c_back), (err, err_back)] = Dir::STREAMS.map(feed);
-    let (events, _) = feed(Dir::Tap);
+    let events = EventFeed { sender: sender.clone(), shared: Arc::clone(&shared) };
     let recycle = [c2s_back, s2c_back, err_back];
     let inlet = Inlet { receiver, shared, held: Vec::new(), recycle };
     ([c2s, s2c, err], events, inlet)
@@ -165,14 +191,12 @@ impl Feed {
                 copy
             };
             let lost = std::mem::take(&mut self.lost);
-            self.send(at, Event::Bytes { dir: self.dir, bytes, lost });
+            send(&self.sender, &self.shared, at, Event::Bytes { dir: self.dir, bytes, lost });
         }
         self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
         // Half full: the recorder should not wait for its next tick.
-        if queued > self.shared.limit / 2
-            && let Some(recorder) = self.shared.recorder.get()
-        {
-            recorder.unpark();
+        if queued > self.shared.limit / 2 {
+            self.shared.unpark();
         }
     }
 
@@ -180,19 +204,8 @@ impl Feed {
     pub(crate) fn end(&mut self, why: Option<String>) {
         let lost = std::mem::take(&mut self.lost);
         let at = self.shared.now();
-        self.send(at, Event::Eof { dir: self.dir, lost, why });
+        send(&self.sender, &self.shared, at, Event::Eof { dir: self.dir, lost, why });
         self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
-    }
-
-    /// Reports another event.
-    pub(crate) fn event(&self, event: Event) {
-        self.send(self.shared.now(), event);
-    }
-
-    fn send(&self, at: u64, event: Event) {
-        // The recorder may have failed. Then there is nobody to record, and bytes pass on.
-        let _ = self.sender.send((at, event));
-        self.shared.wake();
     }
 }
 

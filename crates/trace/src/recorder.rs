@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::file::{FileOptions, TraceFile};
 use crate::header::Header;
-use crate::queue::{Event, Feed, Inlet, queue};
+use crate::queue::{Event, EventFeed, Feed, Inlet, queue};
 use crate::record::Dir;
 use crate::session::{Options, Session};
 
@@ -17,8 +17,8 @@ use crate::session::{Options, Session};
 pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Events of a session that are not bytes.
-#[derive(Debug)]
-pub struct Events(Feed);
+#[derive(Clone, Debug)]
+pub struct Events(EventFeed);
 
 impl Events {
     /// A signal was passed on.

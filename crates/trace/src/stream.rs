@@ -197,9 +197,10 @@ impl Stream {
                 let consumed = &self.bytes[self.front..self.front + end - own];
                 let line = consumed.trim_ascii_start();
                 let line = if line.is_empty() { at_hand } else { line };
-                let kind = match kind {
-                    Kind::Noise if framing == Framing::Lsp && is_header_like(line) => Kind::Broken,
-                    kind => kind,
+                let kind = match (kind, framing) {
+                    (Kind::Noise, Framing::Lsp) if is_header_like(line) => Kind::Broken,
+                    (Kind::Broken, Framing::Ndjson) if !is_message_like(line) => Kind::Noise,
+                    (kind, _) => kind,
                 };
                 self.fault = Some((kind, why, false));
                 self.pass_skipped(end - own, out);
@@ -365,6 +366,12 @@ fn head_start(bytes: &[u8], framing: Framing) -> usize {
 fn is_header_like(bytes: &[u8]) -> bool {
     const NAME: &[u8] = b"Content-";
     bytes.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+}
+
+/// Returns `true` if a line begins like a message or a batch, and not like a stray print.
+fn is_message_like(line: &[u8]) -> bool {
+    let inner = line.strip_prefix(b"[").unwrap_or(line).trim_ascii_start();
+    inner.first() == Some(&b'{')
 }
 
 /// Classifies a message by its members alone: a message with a fault is still a request if its sender
