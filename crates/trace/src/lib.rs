@@ -35,6 +35,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod check;
+mod convert;
+mod diff;
 mod encode;
 mod file;
 mod filter;
@@ -59,6 +61,8 @@ mod wire;
 mod writer;
 
 pub use check::{CheckOptions, Checker, Finding, Protocol, Rule};
+pub use convert::{ExportFormat, Exporter, ImportError, ImportFormat, import};
+pub use diff::{Change, DiffError, DiffOptions, Difference, Pointer, Side, diff};
 pub use file::{FileOptions, parts};
 pub use filter::{Facts, Filter, FilterError};
 pub use folder::{EXTENSION, default_folder, session_name};

@@ -30,7 +30,7 @@ use std::fmt;
 
 use crate::record::Record;
 pub use parse::FilterError;
-use term::Term;
+use term::{Pattern, Term};
 
 /// A parsed filter.
 ///
@@ -64,6 +64,11 @@ pub struct Facts {
     pub unanswered: bool,
     /// The time from the request to its answer, in microseconds.
     pub took: Option<u64>,
+}
+
+/// Compares a text with a pattern in which `*` stands for any text.
+pub(crate) fn matches_stars(pattern: &str, text: &str) -> bool {
+    Pattern::with_stars(pattern).matches(text)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
