@@ -35,6 +35,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod check;
+mod convert;
+mod diff;
 mod encode;
 mod file;
 mod filter;
@@ -49,6 +51,7 @@ mod reader;
 mod record;
 mod recorder;
 mod redact;
+mod redact_record;
 mod relations;
 mod session;
 mod sniff;
@@ -58,9 +61,11 @@ mod time;
 mod wire;
 mod writer;
 
-pub use check::{CheckOptions, Checker, Finding, Protocol, Rule};
+pub use check::{CheckOptions, Checker, Finding, Protocol, Rule, shown_time};
+pub use convert::{ExportFormat, Exporter, ImportError, ImportFormat, import};
+pub use diff::{Change, DiffError, DiffOptions, Difference, Pointer, Side, diff};
 pub use file::{FileOptions, parts};
-pub use filter::{Facts, Filter, FilterError};
+pub use filter::{Facts, Filter, FilterError, parse_time};
 pub use folder::{EXTENSION, default_folder, session_name};
 pub use header::{Header, VERSION};
 pub use message::{ErrorObject, Message};

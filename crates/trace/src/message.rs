@@ -65,7 +65,7 @@ impl Record<'_> {
             Kind::Batch => {
                 let items = json.and_then(|json| serde_json::from_str::<Vec<&RawValue>>(json).ok());
                 let items = items.unwrap_or_default().into_iter();
-                items.map(|item| Message::from_item(item.get())).collect()
+                items.map(|item| Message::from_json(item.get())).collect()
             }
             _ => Vec::new(),
         }
@@ -92,8 +92,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A message of a batch.
-    fn from_item(json: &'a str) -> Self {
+    /// A message from its JSON text, without a record: one of a batch, or one that becomes a record.
+    pub(crate) fn from_json(json: &'a str) -> Self {
         let Ok(it) = serde_json::from_str::<MessageMembers<'a>>(json) else {
             let kind = Kind::Invalid;
             return Message {

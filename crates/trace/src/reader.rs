@@ -52,8 +52,13 @@ pub struct Reader<R> {
 impl<R: Read> Reader<R> {
     /// A reader from the start of a file.
     pub fn new(source: R) -> Self {
+        Reader::with_capacity(64 * 1024, source)
+    }
+
+    /// A reader with a buffer of this size, in bytes.
+    pub fn with_capacity(capacity: usize, source: R) -> Self {
         Reader {
-            source: BufReader::with_capacity(64 * 1024, source),
+            source: BufReader::with_capacity(capacity, source),
             line: Vec::new(),
             is_taken: false,
             skipped: 0,

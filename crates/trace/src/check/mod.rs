@@ -357,8 +357,8 @@ fn excerpt(bytes: &[u8]) -> String {
     format!("{shown:?}{more}")
 }
 
-/// A time for people.
-pub(crate) fn shown_time(micros: u64) -> String {
+/// A time in microseconds, for people: `812 µs`, `3.3 ms`, `1.05 s`.
+pub fn shown_time(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
         1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),

@@ -13,7 +13,7 @@
 //! | `id:ID` | the id: `7` matches `7` and `"7"` |
 //! | `took:>100ms` | the time to the answer, of a request and of its answer; `us`, `ms`, `s`, `m` |
 //! | `at:<2s`, `seq:17` | the time since the start; the number of the record |
-//! | `size:>10k` | the size of the body; `k`, `M`, `G`, or `Ki`, `Mi`, `Gi` |
+//! | `size:>10k` | the size of the body; `k`, `M`, `G` for 1024 bytes and its powers |
 //! | `text:TEXT`, `TEXT` | text anywhere in the body, in upper or lower case |
 //! | `is:STATE` | `pending`, `late`, `cancelled`, `unanswered`, `noise`: see [`Facts`] |
 //!
@@ -30,7 +30,7 @@ use std::fmt;
 
 use crate::record::Record;
 pub use parse::FilterError;
-use term::Term;
+use term::{Pattern, Term};
 
 /// A parsed filter.
 ///
@@ -64,6 +64,16 @@ pub struct Facts {
     pub unanswered: bool,
     /// The time from the request to its answer, in microseconds.
     pub took: Option<u64>,
+}
+
+/// Parses a time such as `100ms`, with the units of filters: `us`, `ms`, `s`, `m`. In microseconds.
+pub fn parse_time(text: &str) -> Option<u64> {
+    quantity::TIME.value(text)
+}
+
+/// Compares a text with a pattern in which `*` stands for any text.
+pub(crate) fn matches_stars(pattern: &str, text: &str) -> bool {
+    Pattern::with_stars(pattern).matches(text)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

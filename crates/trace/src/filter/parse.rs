@@ -240,6 +240,6 @@ fn word_length(text: &str) -> usize {
 fn pattern(value: &Value<'_>) -> Pattern {
     match value.is_quoted {
         true => Pattern(vec![value.text.clone()]),
-        false => Pattern(value.text.split('*').map(str::to_owned).collect()),
+        false => Pattern::with_stars(&value.text),
     }
 }

@@ -74,7 +74,11 @@ impl State {
 pub(super) struct Pattern(pub(super) Vec<String>);
 
 impl Pattern {
-    fn matches(&self, text: &str) -> bool {
+    pub(super) fn with_stars(text: &str) -> Self {
+        Pattern(text.split('*').map(str::to_owned).collect())
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
         let [first, middle @ .., last] = &self.0[..] else {
             return self.0.first().is_some_and(|only| only == text);
         };

@@ -129,6 +129,11 @@ impl Relations {
         self.open.values().flatten()
     }
 
+    /// The oldest open request with this direction and id, a JSON text.
+    pub fn find(&self, dir: Dir, id: &str) -> Option<&OpenRequest> {
+        self.open.get(&key(dir, id)).and_then(|open| open.first())
+    }
+
     fn handle_request(&mut self, record: &Record<'_>, message: &Message<'_>) -> Relation {
         for path in [&["workDoneToken"][..], &["partialResultToken"], &["_meta", "progressToken"]] {
             if let Some(token) = message.param(path) {
