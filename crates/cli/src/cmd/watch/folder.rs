@@ -21,15 +21,15 @@ const LAST_BYTES: u64 = 512;
 
 /// What `watch` shows.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum WatchTarget {
     File(PathBuf),
     Folder(PathBuf),
 }
 
-impl Target {
+impl WatchTarget {
     pub(super) fn path(&self) -> &Path {
         match self {
-            Target::File(path) | Target::Folder(path) => path,
+            WatchTarget::File(path) | WatchTarget::Folder(path) => path,
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) enum SessionState {
 /// Lists the sessions, again and again.
 #[derive(Debug)]
 pub(super) struct Folder {
-    target: Target,
+    target: WatchTarget,
     files: HashMap<PathBuf, TraceFile>,
     sessions: Vec<SessionInfo>,
 }
@@ -82,11 +82,11 @@ struct TraceFile {
 }
 
 impl Folder {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: WatchTarget) -> Self {
         Folder { target, files: HashMap::new(), sessions: Vec::new() }
     }
 
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &WatchTarget {
         &self.target
     }
 
@@ -121,10 +121,10 @@ fn rank(session: &SessionInfo) -> (bool, &str, &str) {
 }
 
 /// The regular files of a target, with their stamps.
-fn find_files(target: &Target) -> Vec<(PathBuf, (u64, u64, u64, i64))> {
+fn find_files(target: &WatchTarget) -> Vec<(PathBuf, (u64, u64, u64, i64))> {
     let paths = match target {
-        Target::File(path) => vec![path.clone()],
-        Target::Folder(path) => {
+        WatchTarget::File(path) => vec![path.clone()],
+        WatchTarget::Folder(path) => {
             // A folder that does not exist yet has no sessions yet.
             let entries = fs::read_dir(path).into_iter().flatten();
             entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()

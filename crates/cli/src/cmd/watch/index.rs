@@ -26,8 +26,8 @@ use super::entry::{Entries, Fate, IndexEntry, NONE};
 use super::methods::Methods;
 use super::part::{FileState, Part};
 
-/// Maximum number of records of a session. The index then has 480 MB.
-const MOST_RECORDS: u32 = 10_000_000;
+/// Maximum number of records of a session. The index then has 240 MB.
+const MOST_RECORDS: u32 = 5_000_000;
 
 /// The time after which an answer is late.
 pub(super) const LATE: Duration = Duration::from_secs(1);

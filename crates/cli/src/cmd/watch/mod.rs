@@ -33,7 +33,7 @@ use duet_rpc::threads;
 use duet_rpc_trace::default_folder;
 use tokio::runtime::Builder;
 
-pub(crate) use self::folder::Target;
+pub(crate) use self::folder::WatchTarget;
 use self::server::PageServer;
 use self::sessions::Watch;
 use super::interrupt::Interruptions;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &WatchArgs) -> Exit {
 
 /// Serves the page of a target on a thread of its own, until the process ends. Returns the address to open.
 #[allow(dead_code, reason = "for `tap --web`")]
-pub(crate) fn start(target: Target, port: u16) -> io::Result<String> {
+pub(crate) fn start(target: WatchTarget, port: u16) -> io::Result<String> {
     let server = PageServer::bind(port)?;
     let url = server.url();
     let watch = Arc::new(Watch::new(target));
@@ -92,18 +92,18 @@ fn serve(args: &WatchArgs) -> Result<(), Problem> {
 }
 
 /// The file or folder to show.
-fn find_target(path: Option<&Path>) -> Result<Target, Problem> {
+fn find_target(path: Option<&Path>) -> Result<WatchTarget, Problem> {
     let Some(path) = path else {
         let none = || Problem::failure("cannot find your home folder; name a folder to watch");
-        return default_folder().map(Target::Folder).ok_or_else(none);
+        return default_folder().map(WatchTarget::Folder).ok_or_else(none);
     };
     let cannot = |error: &dyn std::fmt::Display| {
         Problem::failure(format!("cannot watch {}: {error}", path.display()))
     };
     let data = path.metadata().map_err(|error| cannot(&error))?;
     match (data.is_dir(), data.is_file()) {
-        (true, _) => Ok(Target::Folder(path.to_owned())),
-        (_, true) => Ok(Target::File(path.to_owned())),
+        (true, _) => Ok(WatchTarget::Folder(path.to_owned())),
+        (_, true) => Ok(WatchTarget::File(path.to_owned())),
         _ => Err(cannot(&"it is not a file and not a folder")),
     }
 }

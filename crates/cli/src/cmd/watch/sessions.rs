@@ -10,7 +10,7 @@ use duet_rpc_trace::Filter;
 use serde::Serialize;
 
 use super::entry::Fate;
-use super::folder::{Folder, SessionInfo, SessionState, Target};
+use super::folder::{Folder, SessionInfo, SessionState, WatchTarget};
 use super::index::{Index, Progress};
 use super::query::{Query, Selection};
 
@@ -79,7 +79,7 @@ pub(super) struct States {
 }
 
 impl Watch {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: WatchTarget) -> Self {
         let (folder, open) = (Mutex::new(Folder::new(target)), Mutex::default());
         Watch { folder, open, version: Mutex::new(0) }
     }

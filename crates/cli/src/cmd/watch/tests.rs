@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use duet_rpc_trace::Filter;
 
 use super::entry::Fate;
-use super::folder::{Folder, SessionState, Target};
+use super::folder::{Folder, SessionState, WatchTarget};
 use super::index::{Index, Progress};
 use super::query::{Only, Query, Selection, Sort};
 
@@ -254,7 +254,7 @@ fn parts_of_a_rotated_trace_are_one_session() {
     append(&folder.path("a.jsonl"), &format!("{}\n{}\n", header(1), request(1, 10, 7)));
     append(&folder.path("b.jsonl"), &format!("{}\n", HEADER.replace("\"s\"", "\"other\"")));
     append(&folder.path("notes.txt"), "not a trace\n");
-    let mut list = Folder::new(Target::Folder(folder.0.clone()));
+    let mut list = Folder::new(WatchTarget::Folder(folder.0.clone()));
     assert!(list.update(|_| false));
     assert!(!list.update(|_| false), "nothing has changed");
     let keys: Vec<_> = list.sessions().iter().map(|it| &*it.key).collect();
@@ -284,7 +284,7 @@ fn state_of_a_session_comes_from_its_end_and_its_process() {
             &folder.path("a.jsonl"),
             &format!("{{\"duet\":1,\"session\":\"s\"{pid}}}\n{last}\n"),
         );
-        let mut list = Folder::new(Target::Folder(folder.0.clone()));
+        let mut list = Folder::new(WatchTarget::Folder(folder.0.clone()));
         list.update(|_| true);
         assert_eq!(list.sessions()[0].state, expect, "row {place}");
         fs::remove_file(folder.path("a.jsonl")).expect("it can be deleted");
