@@ -9,7 +9,7 @@ mod pages;
 mod support;
 mod traces;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -83,6 +83,6 @@ fn browse(script: &str, arguments: &[&str]) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{script}: {shown}");
-    // The figures of the large trace.
-    print!("{}", text(&output.stdout));
+    // The figures of the large trace, also when the test harness captures other output.
+    let _ = std::io::stderr().write_all(&output.stdout);
 }

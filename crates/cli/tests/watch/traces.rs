@@ -10,6 +10,9 @@ pub(crate) struct TraceText {
     seq: u64,
 }
 
+/// A request: its number in the trace, its time, its id and its method.
+type Asked<'a> = (u64, u64, u64, &'a str);
+
 /// The server that the traces name.
 const COMMAND: [&str; 2] = ["/usr/bin/clangd", "--background-index"];
 
@@ -54,7 +57,7 @@ impl TraceText {
     }
 
     /// Answers the request `of`, with a result or an error.
-    pub(crate) fn answer(&mut self, at: u64, request: (u64, u64, u64, &str), answer: Value) {
+    pub(crate) fn answer(&mut self, at: u64, request: Asked<'_>, answer: Value) {
         let (of, sent, id, method) = request;
         let mut message = json!({"jsonrpc": "2.0", "id": id});
         let is_error = answer.get("code").is_some();
@@ -116,7 +119,7 @@ impl Dice {
     /// A latency with many short and few long values.
     fn latency(&mut self, usual: u64) -> u64 {
         let parts = (0..4).map(|_| 20 + self.below(100));
-        let product = parts.fold(1_u64, |all, part| all * part);
+        let product = parts.product::<u64>();
         usual * product / (70_u64.pow(4)) + 200
     }
 }
@@ -134,7 +137,7 @@ const METHODS: [(&str, u64); 6] = [
 pub(crate) fn long(records: u64, pid: u32, start: &str) -> String {
     let mut trace = TraceText::new("long", start, pid);
     let mut dice = Dice(7);
-    let mut open: Vec<(u64, (u64, u64, u64, &str))> = Vec::new();
+    let mut open: Vec<(u64, Asked<'_>)> = Vec::new();
     let (mut at, mut id) = (0, 0);
     let (slow, lost, print) = (records / 12, records / 8, records * 2 / 3);
     let mut has_printed = false;

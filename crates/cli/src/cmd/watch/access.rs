@@ -134,16 +134,19 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    const PAGE: Result<Granted, StatusCode> = Ok(Granted { sets_cookie: false });
-    const FIRST: Result<Granted, StatusCode> = Ok(Granted { sets_cookie: true });
-    const FORBIDDEN: Result<Granted, StatusCode> = Err(StatusCode::FORBIDDEN);
-    const UNAUTHORIZED: Result<Granted, StatusCode> = Err(StatusCode::UNAUTHORIZED);
+    type Verdict = Result<Granted, StatusCode>;
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+
+    const PAGE: Verdict = Ok(Granted { sets_cookie: false });
+    const FIRST: Verdict = Ok(Granted { sets_cookie: true });
+    const FORBIDDEN: Verdict = Err(StatusCode::FORBIDDEN);
+    const UNAUTHORIZED: Verdict = Err(StatusCode::UNAUTHORIZED);
 
     #[test]
     fn t3_only_the_own_page_with_its_token_is_served() {
         let host = ("host", "127.0.0.1:4000");
         let cookie = ("cookie", "a=b; duet_rpc_watch_4000=k3q");
-        let rows: &[(&str, &[(&str, &str)], Result<Granted, StatusCode>)] = &[
+        let rows: &[(&str, Headers<'_>, Verdict)] = &[
             ("/?token=k3q", &[host], FIRST),
             ("/?x=1&token=k3q", &[("host", "localhost:4000")], FIRST),
             ("/", &[host, cookie], PAGE),

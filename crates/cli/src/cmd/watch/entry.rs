@@ -77,7 +77,7 @@ impl Entries {
 
     /// Adds an entry and returns its number.
     pub(super) fn push(&mut self, entry: IndexEntry) -> u32 {
-        if self.count as usize % BLOCK == 0 {
+        if (self.count as usize).is_multiple_of(BLOCK) {
             self.blocks.push(Vec::with_capacity(BLOCK));
         }
         if let Some(block) = self.blocks.last_mut() {

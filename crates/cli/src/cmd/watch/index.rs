@@ -165,7 +165,7 @@ impl Index {
         let mut count = 0_u32;
         while self.entries.len() < MOST_RECORDS {
             count += 1;
-            if count % 128 == 0 && Instant::now() >= deadline {
+            if count.is_multiple_of(128) && Instant::now() >= deadline {
                 return Ok(false);
             }
             let Some(part) = self.parts.get_mut(number) else { return Ok(true) };

@@ -17,6 +17,8 @@ mod index;
 mod methods;
 mod part;
 mod query;
+#[cfg(test)]
+mod query_tests;
 mod row;
 mod server;
 mod service;

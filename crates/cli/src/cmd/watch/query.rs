@@ -91,7 +91,7 @@ impl Query {
         let mut count = 0_u32;
         while self.scanned < index.entries.len() {
             count += 1;
-            if count % 64 == 0 && Instant::now() >= deadline {
+            if count.is_multiple_of(64) && Instant::now() >= deadline {
                 break;
             }
             if self.fits(index, self.scanned)? {

@@ -1,25 +1,22 @@
-//! Tests of the index and of queries, with files that grow, shrink, move and vanish.
+//! Tests of the index and of the list of sessions, with files that grow, shrink, move and vanish.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use duet_rpc_trace::Filter;
+use std::time::Duration;
 
 use super::entry::Fate;
 use super::folder::{Folder, SessionState, WatchTarget};
 use super::index::{Index, Progress};
-use super::query::{Only, Query, Selection, Sort};
 
-const ALL: Duration = Duration::from_secs(60);
-const HEADER: &str = r#"{"duet":1,"session":"s","command":["server"]}"#;
+pub(super) const ALL: Duration = Duration::from_secs(60);
+pub(super) const HEADER: &str = r#"{"duet":1,"session":"s","command":["server"]}"#;
 
 /// A folder that is removed at the end.
-struct TestFolder(PathBuf);
+pub(super) struct TestFolder(PathBuf);
 
 impl TestFolder {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("duet-rpc-watch-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -27,7 +24,7 @@ impl TestFolder {
         TestFolder(path)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -38,18 +35,18 @@ impl Drop for TestFolder {
     }
 }
 
-fn append(path: &Path, text: &str) {
+pub(super) fn append(path: &Path, text: &str) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a file");
     file.write_all(text.as_bytes()).expect("it can be written");
 }
 
-fn request(seq: u64, at: u64, id: u64) -> String {
+pub(super) fn request(seq: u64, at: u64, id: u64) -> String {
     format!(
         r#"{{"seq":{seq},"at":{at},"dir":"c2s","kind":"request","id":{id},"method":"m","msg":{{"id":{id},"method":"m"}}}}"#
     )
 }
 
-fn answer(seq: u64, at: u64, id: u64, of: u64, kind: &str) -> String {
+pub(super) fn answer(seq: u64, at: u64, id: u64, of: u64, kind: &str) -> String {
     format!(
         r#"{{"seq":{seq},"at":{at},"dir":"s2c","kind":"{kind}","id":{id},"method":"m","of":{of},"msg":{{"id":{id}}}}}"#
     )
@@ -70,6 +67,10 @@ enum Step<'a> {
     Delete,
 }
 
+/// The number of records, of bad lines, and of times that the index was built again.
+type Counts = (u32, u64, u32);
+type Steps<'a> = &'a [(Step<'a>, Counts)];
+
 #[test]
 fn index_follows_a_file_that_grows_shrinks_moves_and_vanishes() {
     use Step::*;
@@ -78,8 +79,8 @@ fn index_follows_a_file_that_grows_shrinks_moves_and_vanishes() {
     let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let both = lines(&[HEADER, &one, &two]);
     let same_size = both.replace("\"at\":10", "\"at\":99");
-    // Each row: the steps, and after each the number of records, bad lines and rebuilds.
-    let rows: &[(&str, &[(Step<'_>, (u32, u64, u32))])] = &[
+    // Each row: the steps, and the counts after each.
+    let rows: &[(&str, Steps<'_>)] = &[
         (
             "grows",
             &[
@@ -293,70 +294,4 @@ fn state_of_a_session_comes_from_its_end_and_its_process() {
         list.update(|_| false);
         assert!(list.sessions().is_empty(), "row {place}");
     }
-}
-
-/// The numbers of the records that a selection finds.
-fn find(query: &mut Query, index: &mut Index, is_running: bool) -> Vec<u32> {
-    query.advance(index, is_running, Instant::now() + ALL).expect("it can be read");
-    (0..query.total(index)).filter_map(|place| query.at(place)).collect()
-}
-
-#[test]
-fn queries_select_and_sort() {
-    let folder = TestFolder::new("queries");
-    let path = folder.path("trace");
-    let records = [
-        request(1, 10, 1),
-        request(2, 20, 2),
-        answer(3, 120, 2, 2, "response"),
-        request(4, 200, 3),
-        answer(5, 210, 1, 1, "error"),
-    ];
-    append(&path, &format!("{HEADER}\n{}\n", records.join("\n")));
-    let mut index = Index::default();
-    index.advance(std::slice::from_ref(&path), ALL).expect("it can be read");
-    let selection = |filter: &str| Selection { filter: filter.to_owned(), ..Selection::default() };
-    let requests = || Selection { only: Only::Requests, ..Selection::default() };
-    let rows: &[(Selection, &[u32])] = &[
-        (selection(""), &[0, 1, 2, 3, 4]),
-        (selection("kind:error"), &[4]),
-        (selection("took:>150us"), &[0, 4]),
-        (selection("is:unanswered"), &[3]),
-        (selection("is:pending"), &[]),
-        (requests(), &[0, 1, 3]),
-        (Selection { sort: Sort::Took, ..requests() }, &[3, 0, 1]),
-        (Selection { state: Some("ok".into()), ..requests() }, &[1]),
-        (Selection { state: Some("unanswered".into()), ..requests() }, &[3]),
-        (Selection { from: Some(130), to: Some(150), ..requests() }, &[0]),
-        (Selection { to: Some(15), ..requests() }, &[0]),
-        (Selection { from: Some(300), ..requests() }, &[3]),
-    ];
-    for (selection, expect) in rows {
-        let filter = Filter::parse(&selection.filter).expect("it is well-formed");
-        let mut query = Query::new(selection.clone(), filter);
-        assert_eq!(find(&mut query, &mut index, false), *expect, "{selection:?}");
-        for (place, number) in expect.iter().enumerate() {
-            assert_eq!(query.position(*number), Some(place as u32), "{selection:?}");
-        }
-    }
-}
-
-#[test]
-fn queries_notice_answers_that_come_later() {
-    let folder = TestFolder::new("later");
-    let path = folder.path("trace");
-    append(&path, &format!("{HEADER}\n{}\n{}\n", request(1, 10, 1), request(2, 20, 2)));
-    let mut index = Index::default();
-    let mut pending = Query::new(
-        Selection { filter: "is:pending".into(), ..Selection::default() },
-        Filter::parse("is:pending").expect("it is well-formed"),
-    );
-    let paths = [path.clone()];
-    index.advance(&paths, ALL).expect("it can be read");
-    assert_eq!(find(&mut pending, &mut index, true), [0, 1]);
-    append(&path, &format!("{}\n", answer(3, 30, 1, 1, "response")));
-    index.advance(&paths, ALL).expect("it can be read");
-    assert_eq!(find(&mut pending, &mut index, true), [1]);
-    // The session has ended: nothing is pending any more.
-    assert_eq!(find(&mut pending, &mut index, false), [0; 0]);
 }
