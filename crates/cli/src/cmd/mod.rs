@@ -34,7 +34,7 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Tap(args)) => tap::run(&args),
         Some(Command::TapGuard(args)) => tap::guard::run(&args),
         Some(Command::TapLaunch(args)) => tap::launch::run(&args),
-        Some(Command::Trace(args)) => trace::run(&args),
+        Some(Command::Trace(args)) => trace::run(&args, global),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {
