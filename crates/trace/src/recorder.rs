@@ -96,6 +96,9 @@ impl Recorder {
 
 fn run(mut inlet: Inlet, header: Header, options: Options, file: FileOptions) -> Report {
     inlet.attach();
+    if let Some(nice) = std::env::var("TAP_NICE").ok().and_then(|it| it.parse().ok()) {
+        let _ = rustix::process::nice(nice);
+    }
     // Here and not before: opening a named pipe waits for its reader.
     let mut session = Session::new(options, TraceFile::open(file, header));
     loop {

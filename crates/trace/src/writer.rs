@@ -4,16 +4,19 @@ use std::io::{self, Write};
 
 use crate::encode;
 use crate::header::Header;
-use crate::record::Record;
+use crate::record::{Body, Record};
 
-/// Writes headers and records, one `write_all` for each line, so that readers of the file rarely see
-/// a torn one. Put a `BufWriter` around the output if nobody reads the file meanwhile.
+/// Writes headers and records. A line is one `write_all`, unless it is large, so readers of the file
+/// rarely see a torn one. Put a `BufWriter` around the output if nobody reads the file meanwhile.
 #[derive(Debug)]
 pub struct Writer<W> {
     output: W,
     /// Kept from line to line.
     line: Vec<u8>,
 }
+
+/// A message of this size is not copied into the line.
+const LARGE: usize = 32 * 1024;
 
 /// The memory for a line that is kept after a long one.
 const KEPT: usize = 1024 * 1024;
@@ -43,7 +46,17 @@ impl<W: Write> Writer<W> {
     /// If writing fails. The output may then end with a torn line.
     pub fn record(&mut self, record: &Record<'_>) -> io::Result<u64> {
         self.line.clear();
-        encode::write(record, &mut self.line);
+        encode::write_before_message(record, &mut self.line);
+        if let Some(Body::Msg(message)) = &record.body {
+            if message.len() > LARGE {
+                self.output.write_all(&self.line)?;
+                self.output.write_all(message.as_bytes())?;
+                self.output.write_all(encode::END)?;
+                return Ok((self.line.len() + message.len() + encode::END.len()) as u64);
+            }
+            self.line.extend_from_slice(message.as_bytes());
+        }
+        self.line.extend_from_slice(encode::END);
         self.write_line()
     }
 

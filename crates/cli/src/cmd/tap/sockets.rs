@@ -57,7 +57,7 @@ pub(super) fn run(
 /// Forwards one connection.
 fn connection(
     args: &TapArgs,
-    client: Socket,
+    client: TappedSocket,
     server: &Target,
     listen: &str,
     connect: &Address,
@@ -86,7 +86,7 @@ fn connection(
 }
 
 /// Forwards one direction, and passes on its end.
-fn forward(input: &Socket, output: &Socket, mut feed: Option<Feed>) {
+fn forward(input: &TappedSocket, output: &TappedSocket, mut feed: Option<Feed>) {
     match pump(input, output, feed.as_mut()) {
         Stop::Eof => output.shutdown(Shutdown::Write),
         Stop::Closed | Stop::Failed(_) => {
@@ -118,38 +118,38 @@ impl Target {
         }
     }
 
-    fn connect(&self) -> io::Result<Socket> {
+    fn connect(&self) -> io::Result<TappedSocket> {
         match self {
-            Target::Unix(path) => UnixStream::connect(path).map(Socket::Unix),
+            Target::Unix(path) => UnixStream::connect(path).map(TappedSocket::Unix),
             Target::Tcp(host, port) => {
                 let socket = TcpStream::connect((host.as_str(), *port))?;
                 socket.set_nodelay(true)?;
-                Ok(Socket::Tcp(socket))
+                Ok(TappedSocket::Tcp(socket))
             }
         }
     }
 }
 
-enum Socket {
+enum TappedSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Socket {
+impl TappedSocket {
     fn shutdown(&self, how: Shutdown) {
         // It fails if the other side has closed the connection.
         let _ = match self {
-            Socket::Tcp(socket) => socket.shutdown(how),
-            Socket::Unix(socket) => socket.shutdown(how),
+            TappedSocket::Tcp(socket) => socket.shutdown(how),
+            TappedSocket::Unix(socket) => socket.shutdown(how),
         };
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for TappedSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Socket::Tcp(socket) => socket.as_fd(),
-            Socket::Unix(socket) => socket.as_fd(),
+            TappedSocket::Tcp(socket) => socket.as_fd(),
+            TappedSocket::Unix(socket) => socket.as_fd(),
         }
     }
 }
@@ -185,15 +185,15 @@ impl Listener {
         }
     }
 
-    fn accept(&self) -> io::Result<Socket> {
+    fn accept(&self) -> io::Result<TappedSocket> {
         match &self.kind {
             ListenerKind::Unix(listener) => {
-                listener.accept().map(|(socket, _)| Socket::Unix(socket))
+                listener.accept().map(|(socket, _)| TappedSocket::Unix(socket))
             }
             ListenerKind::Tcp(listener) => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nodelay(true)?;
-                Ok(Socket::Tcp(socket))
+                Ok(TappedSocket::Tcp(socket))
             }
         }
     }

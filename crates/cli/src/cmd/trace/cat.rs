@@ -26,10 +26,10 @@ pub(super) fn run(args: &CatArgs) -> Exit {
         Some("-") => cat.copy(io::stdin().lock(), &mut output),
         _ => parts(&args.file).iter().try_for_each(|part| cat.copy(open(part)?, &mut output)),
     };
-    match copied.and_then(|()| output.flush().map_err(Failure::Writing)) {
+    match copied.and_then(|()| output.flush().map_err(CopyFailure::Writing)) {
         Ok(()) => {}
-        Err(Failure::Writing(error)) => return console::cannot_write(&error),
-        Err(Failure::Reading(error)) => {
+        Err(CopyFailure::Writing(error)) => return console::cannot_write(&error),
+        Err(CopyFailure::Reading(error)) => {
             console::say(format_args!("cannot read {}: {error}", args.file.display()));
             return Exit::Failed;
         }
@@ -46,7 +46,7 @@ pub(super) fn run(args: &CatArgs) -> Exit {
     }
 }
 
-enum Failure {
+enum CopyFailure {
     Reading(io::Error),
     Writing(io::Error),
 }
@@ -59,9 +59,9 @@ struct Cat {
 }
 
 impl Cat {
-    fn copy(&mut self, input: impl Read, output: &mut impl Write) -> Result<(), Failure> {
+    fn copy(&mut self, input: impl Read, output: &mut impl Write) -> Result<(), CopyFailure> {
         let (mut reader, mut bytes) = (Reader::new(input), Vec::new());
-        while let Some(entry) = reader.next_entry().map_err(Failure::Reading)? {
+        while let Some(entry) = reader.next_entry().map_err(CopyFailure::Reading)? {
             match entry {
                 Entry::Header(header) if !header.is_supported() => {
                     self.miss(format!("its format is version {}", header.duet));
@@ -78,7 +78,7 @@ impl Cat {
                         if let Err(why) = record.write_wire(&mut bytes) {
                             self.miss(format!("record {}: {why}", record.seq));
                         }
-                        output.write_all(&bytes).map_err(Failure::Writing)?;
+                        output.write_all(&bytes).map_err(CopyFailure::Writing)?;
                     }
                 }
                 Entry::Bad(line) => self.miss(line.to_string()),
@@ -96,6 +96,6 @@ impl Cat {
     }
 }
 
-fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(Failure::Reading)
+fn open(path: &Path) -> Result<File, CopyFailure> {
+    File::open(path).map_err(CopyFailure::Reading)
 }
