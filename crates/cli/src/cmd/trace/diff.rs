@@ -7,7 +7,7 @@ use std::path::Path;
 use duet_rpc_trace::{Change, DiffOptions, Difference, Side, diff, parts};
 use serde_json::{Value, json};
 
-use super::input::{Item, Source, Stop, conclude, flush, is_stdin, name, output};
+use super::input::{Item, Stop, TraceSource, conclude, flush, is_stdin, name, output};
 use super::timeline::clean;
 use crate::args::{DiffArgs, Global};
 use crate::console;
@@ -112,7 +112,7 @@ fn open(path: &Path) -> Result<Box<dyn Trace>, Stop> {
 
 /// Checks the header. The comparison reads the other lines.
 fn check_begin(path: &Path, input: impl Read) -> Result<(), Stop> {
-    let mut source = Source::new(path, input);
+    let mut source = TraceSource::new(path, input);
     let mut stop_at_record = |item: Item<'_, '_>| match item {
         Item::Header(_) => Ok(()),
         Item::Record(..) => Err(Stop::Done),

@@ -76,13 +76,13 @@ pub(super) fn for_each(
 ) -> Result<(), Stop> {
     if is_stdin(path) {
         let input = console::stdin().map_err(|error| Stop::reading(path, &error))?;
-        let mut source = Source::new(path, input.lock());
+        let mut source = TraceSource::new(path, input.lock());
         source.read_all(&mut take)?;
         return source.end();
     }
     for part in parts(path) {
         let file = File::open(&part).map_err(|error| Stop::reading(&part, &error))?;
-        let mut source = Source::new(&part, file);
+        let mut source = TraceSource::new(&part, file);
         source.read_all(&mut take)?;
         source.end()?;
     }
@@ -90,15 +90,15 @@ pub(super) fn for_each(
 }
 
 /// One file of a trace.
-pub(super) struct Source<R> {
+pub(super) struct TraceSource<R> {
     name: String,
     reader: Reader<R>,
     has_header: bool,
 }
 
-impl<R: Read> Source<R> {
+impl<R: Read> TraceSource<R> {
     pub(super) fn new(path: &Path, input: R) -> Self {
-        Source { name: name(path), reader: Reader::new(input), has_header: false }
+        TraceSource { name: name(path), reader: Reader::new(input), has_header: false }
     }
 
     /// Reads the records that are there.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use duet_rpc_trace::{FactsTable, Header, Kind, Record, Writer, parts};
 
-use super::input::{Item, Source, Stop, conclude, flush, for_each, is_stdin, output};
+use super::input::{Item, Stop, TraceSource, conclude, flush, for_each, is_stdin, output};
 use super::timeline::Timeline;
 use crate::args::{Global, ShowArgs};
 use crate::console;
@@ -109,7 +109,7 @@ fn follow(path: &Path, show: &mut Show<'_>, output: &mut impl Write) -> Result<(
             continue;
         };
         let file = File::open(&path).map_err(|error| Stop::reading(&path, &error))?;
-        let mut source = Source::new(&path, file);
+        let mut source = TraceSource::new(&path, file);
         loop {
             let mut is_over = false;
             source.read_all(&mut |item| {
