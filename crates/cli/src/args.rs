@@ -19,7 +19,10 @@ use nix::unistd::User;
 use crate::logging::Level;
 
 pub(crate) use tap::{GuardArgs, LaunchArgs, TapArgs};
-pub(crate) use trace::{CatArgs, DirName, TraceArgs, TraceCommand};
+pub(crate) use trace::{
+    CatArgs, CheckArgs, ConvertArgs, DiffArgs, DirName, ExportName, ImportName, ProtocolName,
+    RedactArgs, ReportFormat, ShowArgs, StatsArgs, TraceArgs, TraceCommand,
+};
 pub(crate) use watch::WatchArgs;
 
 /// Call, serve and debug JSON-RPC 2.0 over stdio, sockets, WebSocket and HTTP

@@ -189,6 +189,8 @@ impl Sink for TraceFile {
 
 /// The parts of a rotated trace that exist, in order, beginning with this file.
 pub fn parts(first: &Path) -> Vec<PathBuf> {
-    let later = (2..).map(|part| part_path(first, part)).take_while(|path| path.exists());
+    // A path without a file name, such as `/`, has no parts.
+    let is_part = |path: &PathBuf| path != first && path.exists();
+    let later = (2..).map(|part| part_path(first, part)).take_while(is_part);
     std::iter::once(first.to_owned()).chain(later).collect()
 }

@@ -35,7 +35,7 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Tap(args)) => tap::run(&args),
         Some(Command::TapGuard(args)) => tap::guard::run(&args),
         Some(Command::TapLaunch(args)) => tap::launch::run(&args),
-        Some(Command::Trace(args)) => trace::run(&args),
+        Some(Command::Trace(args)) => trace::run(&args, global),
         Some(Command::Watch(args)) => watch::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),

@@ -94,7 +94,7 @@ enum Handshake {
 
 /// The place of a record, for findings.
 #[derive(Clone, Copy)]
-struct Place {
+struct RecordPlace {
     seq: u64,
     at: u64,
     line: u64,
@@ -113,7 +113,7 @@ impl Checker {
 
     /// Takes the next record, and its line in the file.
     pub fn handle(&mut self, record: &Record<'_>, line: u64) {
-        let place = Place { seq: record.seq, at: record.at, line };
+        let place = RecordPlace { seq: record.seq, at: record.at, line };
         self.handle_bytes(record, place);
         self.handle_process(record, place);
         let messages = record.messages();
@@ -148,12 +148,12 @@ impl Checker {
         for OpenRequest { seq, at, id, method, .. } in open {
             let line = self.lines.get(&seq).copied().unwrap_or_default();
             let text = format!("request {method} (id {id}) has no answer");
-            self.find(Rule::Unanswered, Place { seq, at, line }, text);
+            self.find(Rule::Unanswered, RecordPlace { seq, at, line }, text);
         }
         self.findings
     }
 
-    fn handle_bytes(&mut self, record: &Record<'_>, place: Place) {
+    fn handle_bytes(&mut self, record: &Record<'_>, place: RecordPlace) {
         let (dir, size) = (record.dir, record.size.unwrap_or_default());
         let eof = match dir {
             Dir::C2s => &mut self.client_eof,
@@ -193,7 +193,7 @@ impl Checker {
         }
     }
 
-    fn handle_process(&mut self, record: &Record<'_>, place: Place) {
+    fn handle_process(&mut self, record: &Record<'_>, place: RecordPlace) {
         match record.kind {
             Kind::Signal => self.signals.extend(record.signal),
             Kind::Exit => {
@@ -239,7 +239,7 @@ impl Checker {
         record: &Record<'_>,
         message: &Message<'_>,
         relation: &Relation,
-        place: Place,
+        place: RecordPlace,
     ) {
         match relation {
             Relation::Request { in_use } => {
@@ -271,7 +271,7 @@ impl Checker {
         record: &Record<'_>,
         message: &Message<'_>,
         asked: &OpenRequest,
-        place: Place,
+        place: RecordPlace,
     ) {
         let OpenRequest { id, method, .. } = asked;
         let took = record.took.unwrap_or_else(|| record.at.saturating_sub(asked.at));
@@ -298,7 +298,7 @@ impl Checker {
         record: &Record<'_>,
         message: &Message<'_>,
         again: Option<u64>,
-        place: Place,
+        place: RecordPlace,
     ) {
         let (id, side) = (message.id.as_deref().unwrap_or("null"), sender(record.dir));
         let unclear = match record.dir {
@@ -316,7 +316,7 @@ impl Checker {
         }
     }
 
-    fn remember_line(&mut self, place: Place) {
+    fn remember_line(&mut self, place: RecordPlace) {
         self.lines.insert(place.seq, place.line);
         // Requests that the relations have forgotten.
         if self.lines.len() > 2 * REMEMBERED {
@@ -325,15 +325,15 @@ impl Checker {
         }
     }
 
-    fn report(&mut self, found: Vec<(Rule, String)>, place: Place) {
+    fn report(&mut self, found: Vec<(Rule, String)>, place: RecordPlace) {
         for (rule, text) in found {
             self.find(rule, place, text);
         }
     }
 
-    fn find(&mut self, rule: Rule, place: Place, text: String) {
+    fn find(&mut self, rule: Rule, place: RecordPlace, text: String) {
         if !self.options.allow.contains(&rule) {
-            let Place { seq, at, line } = place;
+            let RecordPlace { seq, at, line } = place;
             self.findings.push(Finding { rule, seq, at, line, text });
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Event, Format, Pending, server_name};
+use super::{ExportedMessage, Format, Pending, server_name};
 use crate::header::Header;
 use crate::record::{Dir, Kind, Record};
 
@@ -27,7 +27,7 @@ impl Format for Chrome {
         write!(out, "{},\n{}", name(CLIENT, "client"), name(SERVER, &server_name(header)))
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         let (record, message) = (event.record, event.message);
         self.last = self.last.max(record.at);
         match message.kind {

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Event, Format, Pending, server_name};
+use super::{ExportedMessage, Format, Pending, server_name};
 use crate::header::Header;
 use crate::record::{Body, Dir, Kind, Record};
 use crate::time::Timestamp;
@@ -35,7 +35,7 @@ impl Format for Har {
         )
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         let message = event.message;
         match message.kind {
             Kind::Request => {
@@ -89,7 +89,7 @@ impl Har {
     }
 
     /// An entry without an answer.
-    fn entry(&self, event: &Event<'_>) -> Value {
+    fn entry(&self, event: &ExportedMessage<'_>) -> Value {
         let host = if event.record.dir == Dir::C2s { &self.server } else { "client" };
         let text = body(event.record);
         json!({

@@ -70,7 +70,7 @@ pub fn import<R: BufRead, W: Write>(
     input: R,
     output: W,
 ) -> Result<(), ImportError> {
-    let mut lines = Lines { input, number: 0, limit: LINE_LIMIT };
+    let mut lines = LogLines { input, number: 0, limit: LINE_LIMIT };
     let mut maker = Maker::new(Writer::new(output));
     match format {
         ImportFormat::LspInspector => lsp_inspector::import(&mut lines, &mut maker)?,
@@ -84,13 +84,13 @@ pub fn import<R: BufRead, W: Write>(
 }
 
 /// The lines of a text, without their ends.
-pub(super) struct Lines<R> {
+pub(super) struct LogLines<R> {
     input: R,
     pub(super) number: u64,
     limit: usize,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LogLines<R> {
     pub(super) fn next(&mut self) -> Result<Option<String>, ImportError> {
         let mut line = Vec::new();
         let limit = self.limit as u64;

@@ -8,8 +8,8 @@ use std::io::{self, BufRead, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::import::{ImportError, Lines, Maker, reason};
-use super::{Event, Format, one_line};
+use super::import::{ImportError, LogLines, Maker, reason};
+use super::{ExportedMessage, Format, one_line};
 use crate::header::Header;
 use crate::record::{Body, Dir, Kind, Record};
 use crate::wire::Wire;
@@ -21,7 +21,7 @@ impl Format for LspInspector {
         Ok(())
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         let side = if event.record.dir == Dir::C2s { "send" } else { "receive" };
         let kind = match event.message.kind {
             Kind::Request => "request",
@@ -54,7 +54,7 @@ impl Format for LspInspector {
 }
 
 /// A message put together from its parts.
-fn rebuilt(event: &Event<'_>) -> String {
+fn rebuilt(event: &ExportedMessage<'_>) -> String {
     let message = event.message;
     let method = message.method.as_ref().filter(|_| !message.is_answer());
     let method = method.map(|method| serde_json::Value::from(method.as_ref()).to_string());
@@ -83,7 +83,7 @@ struct InspectorLine<'a> {
 
 /// Reads lines. A prefix such as `[LSP   - 4:21:27 PM] ` is skipped.
 pub(super) fn import<R: BufRead, W: Write>(
-    lines: &mut Lines<R>,
+    lines: &mut LogLines<R>,
     maker: &mut Maker<W>,
 ) -> Result<(), ImportError> {
     while let Some(line) = lines.next()? {

@@ -6,14 +6,14 @@ use std::io::{BufRead, Write};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::import::{ImportError, Lines, Maker, reason};
+use super::import::{ImportError, LogLines, Maker, reason};
 use crate::header::Header;
 use crate::record::Dir;
 use crate::time::Timestamp;
 use crate::wire::Wire;
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct SnoopLine<'a> {
     #[serde(borrow, default)]
     session_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -35,14 +35,14 @@ struct Meta {
 }
 
 pub(super) fn import<R: BufRead, W: Write>(
-    lines: &mut Lines<R>,
+    lines: &mut LogLines<R>,
     maker: &mut Maker<W>,
 ) -> Result<(), ImportError> {
     while let Some(line) = lines.next()? {
         if line.trim().is_empty() {
             continue;
         }
-        let envelope: Envelope<'_> = serde_json::from_str(&line).map_err(|error| {
+        let envelope: SnoopLine<'_> = serde_json::from_str(&line).map_err(|error| {
             lines.error(format!("expected an object with ts and direction: {}", reason(&error)))
         })?;
         let time = Timestamp::parse(&envelope.ts)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Event, Format, server_name};
+use super::{ExportedMessage, Format, server_name};
 use crate::check::shown_time;
 use crate::header::Header;
 use crate::record::{Dir, Kind, Record};
@@ -19,7 +19,7 @@ impl Format for Mermaid {
         writeln!(out, "    participant S as {}", text(&server_name(header)))
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         let (from, to) = if event.record.dir == Dir::C2s { ("C", "S") } else { ("S", "C") };
         let (method, message) = (text(event.method()), event.message);
         let id = text(message.id.as_deref().unwrap_or("null"));

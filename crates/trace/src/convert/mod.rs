@@ -113,7 +113,7 @@ impl<W: Write> Exporter<W> {
         for message in &messages {
             let relation = self.relations.handle(record, message);
             if is_shown {
-                let event = Event { record, message, relation: &relation, time };
+                let event = ExportedMessage { record, message, relation: &relation, time };
                 self.format.message(&mut self.output, &event)?;
             }
         }
@@ -141,7 +141,7 @@ impl<W: Write> Exporter<W> {
 }
 
 /// A message on its way to a format.
-struct Event<'a> {
+struct ExportedMessage<'a> {
     record: &'a Record<'a>,
     message: &'a Message<'a>,
     relation: &'a Relation,
@@ -149,7 +149,7 @@ struct Event<'a> {
     time: u64,
 }
 
-impl Event<'_> {
+impl ExportedMessage<'_> {
     /// The method of the message, or of the request that it answers.
     fn method(&self) -> &str {
         match self.relation {
@@ -172,7 +172,7 @@ impl Event<'_> {
 trait Format {
     fn begin(&mut self, out: &mut dyn Write, header: &Header, start: u64) -> io::Result<()>;
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()>;
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()>;
 
     /// Takes a record that is not a message. Returns `false` if the format has no place for it.
     fn other(&mut self, out: &mut dyn Write, record: &Record<'_>, time: u64) -> io::Result<bool>;
@@ -194,7 +194,7 @@ impl<T> Default for Pending<T> {
 
 impl<T> Pending<T> {
     /// Remembers a request. Returns it if there are too many.
-    fn ask(&mut self, event: &Event<'_>, value: T) -> Option<T> {
+    fn ask(&mut self, event: &ExportedMessage<'_>, value: T) -> Option<T> {
         if self.requests.len() >= REMEMBERED {
             return Some(value);
         }
@@ -203,7 +203,7 @@ impl<T> Pending<T> {
     }
 
     /// The request that a message answers.
-    fn answer(&mut self, event: &Event<'_>) -> Option<T> {
+    fn answer(&mut self, event: &ExportedMessage<'_>) -> Option<T> {
         match event.relation {
             Relation::Answer { to: Some(asked), .. } => {
                 self.requests.remove(&(asked.seq, asked.id.clone()))

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Event, Format, Pending, server_name};
+use super::{ExportedMessage, Format, Pending, server_name};
 use crate::header::Header;
 use crate::record::{Dir, Kind, Record};
 
@@ -41,7 +41,7 @@ impl Format for Otlp {
         )
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         self.last = self.last.max(event.time);
         match event.message.kind {
             Kind::Request => {
@@ -93,7 +93,7 @@ impl Format for Otlp {
 }
 
 impl Otlp {
-    fn span(&self, event: &Event<'_>, kind: u32) -> Value {
+    fn span(&self, event: &ExportedMessage<'_>, kind: u32) -> Value {
         let message = event.message;
         let id = message.id.as_deref().unwrap_or_default();
         let seq = event.record.seq;

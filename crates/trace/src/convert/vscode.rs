@@ -10,12 +10,12 @@
 //! [Trace - 18:47:28] Received response 'initialize - (0)' in 35ms.
 //! ```
 //!
-//! Times are UTC. Lines on stderr stand between the messages, as in the output panel.
+//! Times are UTC. LogLines on stderr stand between the messages, as in the output panel.
 
 use std::io::{self, Write};
 
 use super::json_layout::indent;
-use super::{Event, Format};
+use super::{ExportedMessage, Format};
 use crate::header::Header;
 use crate::record::{Dir, Kind, Record};
 
@@ -26,7 +26,7 @@ impl Format for Vscode {
         Ok(())
     }
 
-    fn message(&mut self, out: &mut dyn Write, event: &Event<'_>) -> io::Result<()> {
+    fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()> {
         let (second, message) = (event.time / 1_000_000, event.message);
         let (hour, minute, second) = (second / 3600 % 24, second / 60 % 60, second % 60);
         write!(out, "[Trace - {hour:02}:{minute:02}:{second:02}] ")?;
@@ -79,7 +79,7 @@ impl Format for Vscode {
 
 fn answer(
     out: &mut dyn Write,
-    event: &Event<'_>,
+    event: &ExportedMessage<'_>,
     side: &str,
     method: &str,
     id: &str,

@@ -12,7 +12,7 @@ use std::io::{BufRead, Write};
 
 use serde_json::Value;
 
-use super::import::{ImportError, Lines, Maker, reason};
+use super::import::{ImportError, LogLines, Maker, reason};
 use crate::header::Header;
 use crate::record::Dir;
 use crate::wire::Wire;
@@ -20,7 +20,7 @@ use crate::wire::Wire;
 const DAY: u64 = 86_400_000_000;
 
 pub(super) fn import<R: BufRead, W: Write>(
-    lines: &mut Lines<R>,
+    lines: &mut LogLines<R>,
     maker: &mut Maker<W>,
 ) -> Result<(), ImportError> {
     let mut log = Log { time: 0, days: 0, has_time: false };
@@ -190,7 +190,7 @@ impl LoggedValue {
     }
 
     /// Reads the lines up to the bracket that ends the value.
-    fn read<R: BufRead>(self, lines: &mut Lines<R>) -> Result<Option<String>, ImportError> {
+    fn read<R: BufRead>(self, lines: &mut LogLines<R>) -> Result<Option<String>, ImportError> {
         let LoggedValue::Json(mut json) = self else { return Ok(None) };
         let start = lines.number;
         let is_open = |json: &str| matches!(json.trim_end(), "{" | "[");

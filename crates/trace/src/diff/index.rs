@@ -21,13 +21,13 @@ pub(super) struct Exchange {
     pub(super) method: Arc<str>,
     /// The hash of the values, if the order does not matter.
     pub(super) hash: u64,
-    asked: Place,
-    answered: Option<Place>,
+    asked: MessagePlace,
+    answered: Option<MessagePlace>,
 }
 
 /// A message in the file: the line, and the number in a batch.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct MessagePlace {
     start: u64,
     item: u32,
 }
@@ -60,7 +60,7 @@ impl<R: Read + Seek> Index<R> {
             };
             for (item, message) in record.messages().iter().enumerate() {
                 let item = u32::try_from(item).unwrap_or(u32::MAX);
-                let place = Place { start: position, item };
+                let place = MessagePlace { start: position, item };
                 let relation = relations.handle(&record, message);
                 let key = |seq, id: &str| (seq, id.to_owned());
                 match &relation {
@@ -137,7 +137,7 @@ impl<R: Read + Seek> Index<R> {
 
     fn with_message(
         &mut self,
-        place: Place,
+        place: MessagePlace,
         take: impl FnOnce(&crate::message::Message<'_>),
     ) -> Result<(), DiffError> {
         self.source.seek(SeekFrom::Start(place.start))?;
