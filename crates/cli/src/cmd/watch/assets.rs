@@ -94,6 +94,39 @@ mod tests {
         }
     }
 
+    /// The relative luminance of a colour such as `#1b1f24` (WCAG 2).
+    fn luminance(color: &str) -> f64 {
+        let part = |place: usize| {
+            let byte = u8::from_str_radix(&color[place..place + 2], 16).expect("a colour");
+            let part = f64::from(byte) / 255.0;
+            if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    #[test]
+    fn every_text_has_enough_contrast_on_every_background_in_both_themes() {
+        let style = find("/base.css").expect("a style sheet").content;
+        for theme in [":root {", ":root[data-theme=\"dark\"] {"] {
+            let block = style.split(theme).nth(1).and_then(|rest| rest.split('}').next());
+            let block = block.expect("a theme");
+            let color = |name: &str| {
+                let rest = block.split(&format!("--{name}: ")).nth(1).expect("a colour");
+                luminance(&rest[..7])
+            };
+            let texts = ["text", "muted", "accent", "green", "red", "amber", "violet"];
+            let grounds = ["bg", "panel", "raised", "odd", "hover", "selected"];
+            let tints = ["accent-soft", "red-soft", "amber-soft"];
+            for text in texts {
+                for ground in grounds.iter().chain(&tints) {
+                    let (one, other) = (color(text), color(ground));
+                    let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                    assert!(contrast >= 4.5, "{theme} {text} on {ground}: {contrast:.2}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_page_names_no_other_server() {
         for asset in ASSETS {

@@ -159,7 +159,7 @@ fn examine(path: &Path, stamp: (u64, u64, u64, i64), known: Option<TraceFile>) -
 }
 
 /// The header of a trace, if the file begins with one.
-fn read_header(path: &Path) -> io::Result<Option<Header>> {
+pub(super) fn read_header(path: &Path) -> io::Result<Option<Header>> {
     let mut reader = Reader::new(File::open(path)?.take(LONGEST_HEADER));
     Ok(match reader.next_entry()? {
         Some(Entry::Header(header)) => Some(header),

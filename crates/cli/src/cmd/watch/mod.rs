@@ -103,9 +103,16 @@ fn find_target(path: Option<&Path>) -> Result<WatchTarget, Problem> {
         Problem::failure(format!("cannot watch {}: {error}", path.display()))
     };
     let data = path.metadata().map_err(|error| cannot(&error))?;
-    match (data.is_dir(), data.is_file()) {
-        (true, _) => Ok(WatchTarget::Folder(path.to_owned())),
-        (_, true) => Ok(WatchTarget::File(path.to_owned())),
-        _ => Err(cannot(&"it is not a file and not a folder")),
+    if data.is_dir() {
+        std::fs::read_dir(path).map_err(|error| cannot(&error))?;
+        return Ok(WatchTarget::Folder(path.to_owned()));
+    }
+    if !data.is_file() {
+        return Err(cannot(&"it is not a file and not a folder"));
+    }
+    // The header of a file that is empty may come later.
+    match folder::read_header(path).map_err(|error| cannot(&error))? {
+        None if data.len() > 0 => Err(cannot(&"it is not a trace of `duet-rpc tap`")),
+        _ => Ok(WatchTarget::File(path.to_owned())),
     }
 }

@@ -1,7 +1,8 @@
 //! Tests of the index and of the list of sessions, with files that grow, shrink, move and vanish.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -241,6 +242,41 @@ fn fate_of_a_request_follows_the_records() {
         assert_eq!(index.count(*fate), 1, "row {place}");
         assert_eq!(Fate::ALL.iter().map(|fate| index.count(*fate)).sum::<u32>(), 1, "row {place}");
     }
+}
+
+#[test]
+fn a_page_can_be_served_beside_another_command() {
+    let folder = TestFolder::new("start");
+    let url = super::start(WatchTarget::Folder(folder.0.clone()), 0).expect("a port is free");
+    let host = url.strip_prefix("http://").and_then(|rest| rest.split('/').next());
+    let mut stream = TcpStream::connect(host.expect("a host")).expect("it listens");
+    write!(stream, "GET / HTTP/1.0\r\nHost: {}\r\n\r\n", host.expect("a host")).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.contains(" 401 "), "{answer}");
+}
+
+#[test]
+fn targets_that_cannot_be_shown_are_refused() {
+    let folder = TestFolder::new("targets");
+    append(&folder.path("trace"), &format!("{HEADER}\n"));
+    append(&folder.path("empty"), "");
+    append(&folder.path("notes"), "hello\n");
+    let rows = [
+        ("", Ok(())),
+        ("trace", Ok(())),
+        ("empty", Ok(())),
+        ("notes", Err("it is not a trace of `duet-rpc tap`")),
+        ("missing", Err("No such file or directory (os error 2)")),
+    ];
+    for (name, expect) in rows {
+        let path = folder.path(name);
+        let found = super::find_target(Some(&path)).map(drop).map_err(|problem| problem.message);
+        let expect = expect.map_err(|why| format!("cannot watch {}: {why}", path.display()));
+        assert_eq!(found, expect);
+    }
+    let device = super::find_target(Some(Path::new("/dev/null"))).expect_err("it is a device");
+    assert!(device.message.contains("not a file and not a folder"), "{}", device.message);
 }
 
 #[test]

@@ -18,6 +18,8 @@ const MAKERS = { table: tableView, pairs: pairsView, timeline: timelineView, seq
 const LABELS = { table: "Table", pairs: "Pairs", timeline: "Timeline", sequence: "Sequence", stats: "Statistics" };
 const QUICK = [["Errors", "kind:error"], ["Pending", "is:pending"], ["Slow", "took:>100ms"], ["Noise", "is:noise"], ["stderr", "dir:err"]];
 
+const SHORTEST_REST = 100;
+
 class App {
   sessions = [];
   summary = null;
@@ -217,13 +219,21 @@ class App {
     while (this.rpc.isOpen && poll === this.#poll) {
       try {
         const answer = await this.rpc.call("changes", { since: this.#version, session: state.get("session") });
-        if (poll === this.#poll) this.#take(answer);
+        if (poll !== this.#poll) return;
+        this.#take(answer);
+        await this.#rest(answer.summary);
       } catch (error) {
         if (error instanceof ConnectionLost || poll !== this.#poll) return;
         this.#banner("error", error.message);
         await new Promise((resolve) => setTimeout(resolve, 1000));
       }
     }
+  }
+
+  // A hidden page asks for nothing. A visible one asks at most ten times a second, except while the index is built.
+  async #rest(summary) {
+    while (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+    if (!summary || summary.indexed >= summary.bytes) await new Promise((resolve) => setTimeout(resolve, SHORTEST_REST));
   }
 
   #take(answer) {
