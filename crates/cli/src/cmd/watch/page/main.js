@@ -208,8 +208,13 @@ class App {
     this.#failures = 0;
     this.#version = 0;
     this.#banner("lost", null);
-    $("live").dataset.state = "on";
+    this.#showLive("on", "Connected to duet-rpc watch");
     this.#follow();
+  }
+
+  #showLive(shown, title) {
+    $("live").dataset.state = shown;
+    $("live").title = title;
   }
 
   // A long poll: the server answers when something has changed. Another session needs another poll; the answer to the
@@ -260,7 +265,7 @@ class App {
   }
 
   async #lost(wait) {
-    $("live").dataset.state = "off";
+    this.#showLive("off", "Not connected");
     this.#failures++;
     const seconds = (wait / 1000).toFixed(1);
     this.#banner("lost", `Connection to duet-rpc watch lost. Trying again in ${seconds} s …`);
