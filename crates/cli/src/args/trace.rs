@@ -56,7 +56,7 @@ pub(crate) struct ShowArgs {
     /// Trace file; `-` reads stdin
     pub(crate) file: PathBuf,
     /// Records to show
-    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "")]
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) filter: Filter,
     /// Print the records as a trace: one line of JSON each
     #[arg(long)]
@@ -97,7 +97,7 @@ pub(crate) struct StatsArgs {
     /// Trace file; `-` reads stdin
     pub(crate) file: PathBuf,
     /// Records to count
-    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "")]
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) filter: Filter,
     /// Print one JSON object
     #[arg(long)]
@@ -167,7 +167,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORMAT", group = "format")]
     pub(crate) from: Option<ImportName>,
     /// Records to convert
-    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "")]
+    #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) filter: Filter,
 }
 

@@ -3,15 +3,13 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
-use duet_rpc_trace::{ExportFormat, Exporter, FactsTable, ImportError, ImportFormat, import};
+use duet_rpc_trace::{ExportFormat, Exporter, ImportError, ImportFormat, import};
 
+use super::chosen::{Chosen, SLOW};
 use super::input::{Item, Stop, conclude, flush, for_each, is_stdin, name, output};
 use crate::args::{ConvertArgs, ExportName, ImportName};
 use crate::console;
 use crate::exit::Exit;
-
-/// The threshold for `is:late` in a filter, in microseconds.
-const SLOW: u64 = 1_000_000;
 
 /// Writes the converted trace to stdout.
 pub(super) fn run(args: &ConvertArgs) -> Exit {
@@ -32,27 +30,13 @@ fn export(args: &ConvertArgs, to: ExportName) -> Result<(), Stop> {
         ExportName::Mermaid => ExportFormat::Mermaid,
         ExportName::Chrome => ExportFormat::Chrome,
     };
-    let mut table = FactsTable::new(SLOW);
-    let needs_facts = args.filter.needs_facts();
-    let is_known = needs_facts && !is_stdin(&args.file) && args.file.is_file();
-    if is_known {
-        for_each(&args.file, |item| {
-            if let Item::Record(record, _) = item {
-                table.handle(record);
-            }
-            Ok(())
-        })?;
-        table.finish();
-    }
+    let mut chosen = Chosen::twice(&args.file, &args.filter, SLOW, false)?;
     let mut exporter = Exporter::new(format, output()?);
     for_each(&args.file, |item| {
         match item {
             Item::Header(header) => exporter.header(header),
             Item::Record(record, _) => {
-                if needs_facts && !is_known {
-                    table.handle(record);
-                }
-                let is_shown = args.filter.matches(record, &table.get(record.seq));
+                let (_, is_shown) = chosen.judge(record);
                 exporter.record(record, is_shown)
             }
         }

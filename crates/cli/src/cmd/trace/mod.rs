@@ -2,6 +2,7 @@
 
 mod cat;
 mod check;
+mod chosen;
 mod convert;
 mod diff;
 mod input;

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use duet_rpc_trace::{FactsTable, Header, Kind, Record, Writer, parts};
+use duet_rpc_trace::{Kind, Writer, parts};
 
+use super::chosen::Chosen;
 use super::input::{Item, Stop, TraceSource, conclude, flush, for_each, is_stdin, output};
 use super::timeline::Timeline;
 use crate::args::{Global, ShowArgs};
@@ -25,21 +26,14 @@ pub(super) fn run(args: &ShowArgs, global: &Global) -> Exit {
 fn show(args: &ShowArgs, global: &Global) -> Result<(), Stop> {
     let in_color = console::may_color(&stdout(), global.no_color);
     let timeline = Timeline::new(in_color, stdout().is_terminal(), args.full);
-    let mut show = Show { args, table: FactsTable::new(args.slow), is_known: false, timeline };
-    // A filter may need to know the end of a request before it is shown.
-    let can_read_twice = !args.follow && !is_stdin(&args.file) && args.file.is_file();
-    if can_read_twice && (args.filter.needs_facts() || !args.json) {
-        for_each(&args.file, |item| {
-            if let Item::Record(record, _) = item {
-                show.table.handle(record);
-            }
-            Ok(())
-        })?;
-        show.table.finish();
-        show.is_known = true;
-    }
+    let is_followed = args.follow && !is_stdin(&args.file);
+    let chosen = match is_followed {
+        true => Chosen::once(&args.filter, args.slow),
+        false => Chosen::twice(&args.file, &args.filter, args.slow, !args.json)?,
+    };
+    let mut show = Show { args, chosen, timeline };
     let mut output = output()?;
-    match args.follow && !is_stdin(&args.file) {
+    match is_followed {
         true => follow(&args.file, &mut show, &mut output)?,
         false => for_each(&args.file, |item| show.item(item, &mut output))?,
     }
@@ -48,55 +42,24 @@ fn show(args: &ShowArgs, global: &Global) -> Result<(), Stop> {
 
 struct Show<'a> {
     args: &'a ShowArgs,
-    table: FactsTable,
-    /// The table has the facts of all records.
-    is_known: bool,
+    chosen: Chosen<'a>,
     timeline: Timeline,
 }
 
 impl Show<'_> {
     fn item(&mut self, item: Item<'_, '_>, output: &mut impl Write) -> Result<(), Stop> {
-        match item {
-            Item::Header(header) => self.header(header, output),
-            Item::Record(record, _) => self.record(record, output),
-        }
-    }
-
-    fn header(&mut self, header: &Header, output: &mut impl Write) -> Result<(), Stop> {
-        match self.args.json {
-            true => Writer::new(&mut *output).header(header).map(drop),
-            false => self.timeline.header(header, output),
-        }
-        .map_err(Stop::Writing)
-    }
-
-    fn record(&mut self, record: &mut Record<'_>, output: &mut impl Write) -> Result<(), Stop> {
-        if !self.is_known {
-            self.table.handle(record);
-        }
-        let facts = self.table.get(record.seq);
-        if self.is_known {
-            complete(record, facts.took);
-        }
-        if self.args.filter.matches(record, &facts) {
-            match self.args.json {
-                true => Writer::new(&mut *output).record(record).map(drop),
-                false => self.timeline.record(record, &facts, output),
+        let written = match item {
+            Item::Header(header) if self.args.json => {
+                Writer::new(&mut *output).header(header).map(drop)
             }
-            .map_err(Stop::Writing)?;
-        }
-        // A request stays in the table until its answer has come.
-        if !self.is_known && record.kind != Kind::Request {
-            self.table.remove(record.seq);
-        }
-        Ok(())
-    }
-}
-
-/// Fills in the latency of an answer that the recorder did not write.
-fn complete(record: &mut Record<'_>, took: Option<u64>) {
-    if matches!(record.kind, Kind::Response | Kind::Error) && record.took.is_none() {
-        record.took = took;
+            Item::Header(header) => self.timeline.header(header, output),
+            Item::Record(record, _) => match self.chosen.judge(record) {
+                (_, false) => Ok(()),
+                (_, true) if self.args.json => Writer::new(&mut *output).record(record).map(drop),
+                (facts, true) => self.timeline.record(record, &facts, output),
+            },
+        };
+        written.map_err(Stop::Writing)
     }
 }
 

@@ -3,16 +3,14 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use duet_rpc_trace::{Dir, FactsTable, MethodStats, Stats, shown_time};
+use duet_rpc_trace::{Dir, MethodStats, Stats, shown_time};
 use serde_json::json;
 
-use super::input::{Item, Stop, conclude, flush, for_each, is_stdin, output};
+use super::chosen::{Chosen, SLOW};
+use super::input::{Item, Stop, conclude, flush, for_each, output};
 use super::timeline::{clean, shown_size};
 use crate::args::StatsArgs;
 use crate::exit::Exit;
-
-/// The threshold for `is:late` in a filter, in microseconds.
-const SLOW: u64 = 1_000_000;
 
 /// Prints the figures on stdout.
 pub(super) fn run(args: &StatsArgs) -> Exit {
@@ -20,24 +18,11 @@ pub(super) fn run(args: &StatsArgs) -> Exit {
 }
 
 fn count(args: &StatsArgs) -> Result<(), Stop> {
-    let mut table = FactsTable::new(SLOW);
-    let is_known = args.filter.needs_facts() && !is_stdin(&args.file) && args.file.is_file();
-    if is_known {
-        for_each(&args.file, |item| {
-            if let Item::Record(record, _) = item {
-                table.handle(record);
-            }
-            Ok(())
-        })?;
-        table.finish();
-    }
+    let mut chosen = Chosen::twice(&args.file, &args.filter, SLOW, false)?;
     let mut stats = Stats::new();
     for_each(&args.file, |item| {
         if let Item::Record(record, _) = item {
-            if !is_known && args.filter.needs_facts() {
-                table.handle(record);
-            }
-            let is_counted = args.filter.matches(record, &table.get(record.seq));
+            let (_, is_counted) = chosen.judge(record);
             stats.handle(record, is_counted);
         }
         Ok(())
