@@ -51,6 +51,13 @@ fn the_page_follows_files_and_the_server_outlives_the_page() {
     browse("live.mjs", &[DUET_RPC, &folder.text("")]);
 }
 
+#[test]
+fn a_killed_tap_leaves_lost_requests_and_a_closed_page_leaves_the_tap_alone() {
+    let folder = Folder::new();
+    let server = WatchServer::start(&folder.path(""));
+    browse("tap.mjs", &[DUET_RPC, &server.url, &folder.text("")]);
+}
+
 /// `scripts/screenshots` runs it.
 #[test]
 #[ignore = "writes the screenshots of docs/watch"]

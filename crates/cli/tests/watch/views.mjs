@@ -66,6 +66,13 @@ await withBrowser(async (browser) => {
   await page.click('text=Clear the filter');
   await counted(page, '17 records');
 
+  // A filter that is left immediately counts, too.
+  await page.fill('#filter', 'kind:noise');
+  await page.keyboard.press('Escape');
+  await counted(page, '1 of 17');
+  await page.click('#clear');
+  await counted(page, '17 records');
+
   // Pairs.
   await page.keyboard.press('2');
   await counted(page, '6 requests');

@@ -51,7 +51,6 @@ export function keyboard(app) {
 
 function blur(app) {
   $("filter").blur();
-  state.set({ filter: $("filter").value });
   app.view?.list?.element.focus({ preventScroll: true });
 }
 

@@ -122,10 +122,16 @@ class App {
       onclick: () => this.#toggleTerm(filter) }, label)));
     $("filter").value = state.get("filter") ?? "";
     let typing = 0;
+    const take = () => {
+      clearTimeout(typing);
+      state.set({ filter: $("filter").value });
+    };
     $("filter").addEventListener("input", () => {
       clearTimeout(typing);
-      typing = setTimeout(() => state.set({ filter: $("filter").value }), 120);
+      typing = setTimeout(take, 120);
     });
+    // Who leaves the field does not wait for the pause after typing.
+    $("filter").addEventListener("blur", take);
     $("clear").onclick = () => this.clearFilter();
     $("follow").onclick = () => this.setFollow(!this.follows);
     $("theme").onclick = () => window.toggleTheme();

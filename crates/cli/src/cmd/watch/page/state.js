@@ -31,7 +31,8 @@ class State extends EventTarget {
 
   /** Changes fields; `undefined` removes one. With `push`, the back button returns to the state before. */
   set(changes, push = false) {
-    const changed = Object.keys(changes).filter((name) => this.values[name] !== changes[name]);
+    // An empty field is an absent one.
+    const changed = Object.keys(changes).filter((name) => (this.values[name] ?? "") !== (changes[name] ?? ""));
     if (changed.length === 0) return;
     for (const name of changed) {
       if (changes[name] === undefined || changes[name] === "") delete this.values[name];
