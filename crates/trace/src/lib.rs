@@ -82,3 +82,8 @@ pub use stats::{MethodStats, Stats};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;
+
+/// Compiles the code in the package's README like all other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -35,6 +35,8 @@ pub(super) struct State {
     phase: Phase,
     /// `exit` came without `shutdown`, so the server has to exit with 1.
     is_forced: bool,
+    /// The server refused `initialize`.
+    is_refused: bool,
     /// The mistake in the handshake was reported.
     is_reported: bool,
 }
@@ -52,7 +54,8 @@ impl State {
         if let Relation::Answer { to: Some(asked), .. } = relation {
             if asked.method == "initialize" && self.phase == Phase::Asked {
                 // After an error, the client may try again.
-                self.phase = if message.error.is_some() { Phase::Start } else { Phase::Answered };
+                self.is_refused = message.error.is_some();
+                self.phase = if self.is_refused { Phase::Start } else { Phase::Answered };
             }
             return Vec::new();
         }
@@ -103,7 +106,10 @@ impl State {
             }
             (Phase::Start, _) => {
                 self.note_shutdown(method);
-                let text = format!("the client sent {method} before initialize");
+                let text = match self.is_refused {
+                    true => format!("the client sent {method} although initialize failed"),
+                    false => format!("the client sent {method} before initialize"),
+                };
                 return self.once(Rule::LspInitializeFirst, text);
             }
             (Phase::Asked, _) if method.starts_with("$/") => {}

@@ -12,6 +12,7 @@
 mod lsp;
 mod mcp;
 mod rule;
+mod wording;
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,6 +20,8 @@ use crate::message::Message;
 use crate::record::{Dir, Kind, Record};
 use crate::relations::{OpenRequest, REMEMBERED, Relation, Relations};
 pub use rule::Rule;
+pub use wording::shown_time;
+use wording::{excerpt, sender};
 
 /// The time that a server has to exit after its input ended, in microseconds.
 const EXIT_WITHIN: u64 = 2_000_000;
@@ -336,32 +339,5 @@ impl Checker {
             let RecordPlace { seq, at, line } = place;
             self.findings.push(Finding { rule, seq, at, line, text });
         }
-    }
-}
-
-/// The side whose bytes a direction carries.
-fn sender(dir: Dir) -> &'static str {
-    match dir {
-        Dir::C2s => "client",
-        _ => "server",
-    }
-}
-
-/// The beginning of some bytes, as one line.
-fn excerpt(bytes: &[u8]) -> String {
-    const SHOWN: usize = 60;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]).into_owned();
-    let text = text.trim();
-    let shown: String = text.chars().take(SHOWN).collect();
-    let more = if shown.len() < text.len() { "…" } else { "" };
-    format!("{shown:?}{more}")
-}
-
-/// A time in microseconds, for people: `812 µs`, `3.3 ms`, `1.05 s`.
-pub fn shown_time(micros: u64) -> String {
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
-        _ => format!("{}.{:02} s", micros / 1_000_000, micros / 10_000 % 100),
     }
 }
