@@ -263,7 +263,9 @@ mod tests {
     #[test]
     fn w8_redaction_replaces_values_and_keeps_all_other_bytes() {
         let gone = "\"[redacted]\"";
-        let rows: [(&[&str], &[&str], &str, Option<String>); 14] = [
+        /// Names and pointers, expressions, a message, and the result.
+        type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<String>);
+        let rows: [Row<'_>; 14] = [
             (
                 &["token"],
                 &[],
