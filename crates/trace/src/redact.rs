@@ -263,6 +263,7 @@ mod tests {
     #[test]
     fn w8_redaction_replaces_values_and_keeps_all_other_bytes() {
         let gone = "\"[redacted]\"";
+        /// Names and pointers, expressions, a message, and the result.
         type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<String>);
         let rows: [Row<'_>; 14] = [
             (
