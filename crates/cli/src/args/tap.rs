@@ -24,6 +24,9 @@ pub(crate) struct TapArgs {
     /// Do not record: only forward, and leave no process of the server behind
     #[arg(long)]
     pub(crate) no_record: bool,
+    /// Show the session on a live web page, and print its address to stderr; see `duet-rpc watch`
+    #[arg(long, conflicts_with = "no_record")]
+    pub(crate) web: bool,
     /// Framing of messages
     #[arg(long, value_name = "FRAMING", default_value = "auto")]
     pub(crate) framing: FramingName,
@@ -60,6 +63,7 @@ const EXAMPLES: &str = "\
 Examples:
   duet-rpc tap -- clangd --log=error
   duet-rpc tap --to session.jsonl --redact token -- npx some-mcp-server
+  duet-rpc tap --web -- clangd
   duet-rpc tap --listen tcp://127.0.0.1:4001 --connect tcp://127.0.0.1:4000
   duet-rpc tap --no-record -- some-server";
 

@@ -1,4 +1,4 @@
-// A tap that is killed while the page is open, and a page that is closed while the tap runs. Arguments: the command, the
+// A tap that is killed while the page is open, a page that is closed while the tap runs, and the page of `tap --web`. Arguments: the command, the
 // address of the page, the folder that it shows.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -39,4 +39,16 @@ await withBrowser(async (browser) => {
   await until('the second answer comes', () => alive.answers.length === 2);
   alive.started.stdin.end();
   assert.equal(await alive.ended, 0);
+
+  // The page of one tap, while it runs.
+  const shown = spawn(command, ['tap', '--web', '--to', `${folder}/shown.jsonl`, '--', command, 'rpc', '--profile', 'agent', '--log-level', 'error']);
+  const said = await new Promise((resolve) => shown.stderr.once('data', (data) => resolve(String(data))));
+  const [, own] = said.match(/^duet-rpc: watch it at (http:\S+)\n$/);
+  const ended = new Promise((resolve) => shown.on('exit', resolve));
+  const live = await open(browser, own);
+  shown.stdin.write('{"jsonrpc":"2.0","id":1,"method":"system.ping"}\n');
+  await counted(live.page, '2 records');
+  assert.deepEqual(live.problems, []);
+  shown.stdin.end();
+  assert.equal(await ended, 0);
 });

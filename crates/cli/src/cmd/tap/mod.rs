@@ -30,6 +30,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use self::child::{Ended, Pipes, Server};
+use super::watch::{self, WatchTarget};
 use crate::args::TapArgs;
 use crate::console;
 use crate::exit::{Exit, Problem};
@@ -70,7 +71,11 @@ fn record(args: &TapArgs) -> Result<Option<Ended>, Problem> {
     let recording = settings::recording(args, &args.command)?;
     let signals = Signals::receive().map_err(cannot_start)?;
     let (server, pipes) = Server::start(&args.command).map_err(cannot_start)?;
+    let trace = recording.file.path.clone();
     let (feeds, recorder) = settings::start(recording);
+    if args.web && recorder.is_some() {
+        show(WatchTarget::File(trace));
+    }
     let events = recorder.as_ref().map(|recorder| recorder.events());
     signals.pass_on(server.signals().map_err(cannot_start)?, events);
     let outputs = forward(pipes, feeds).map_err(cannot_start)?;
@@ -87,6 +92,14 @@ fn record(args: &TapArgs) -> Result<Option<Ended>, Problem> {
         report_losses(recorder.finish(LAST_RECORDS));
     }
     ended.map(Some).map_err(lost_server)
+}
+
+/// Shows traces on a web page while this process runs. Without the page, bytes pass all the same.
+fn show(target: WatchTarget) {
+    match watch::start(target, 0) {
+        Ok(url) => console::say(format_args!("watch it at {url}")),
+        Err(error) => console::say(format_args!("cannot serve the web page: {error}")),
+    }
 }
 
 /// Starts the pumps. Returns those of stdout and stderr.

@@ -7,6 +7,7 @@ use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -14,8 +15,9 @@ use duet_rpc::transport::{Address, Place, Security};
 use duet_rpc_trace::{Feed, Stop, pump};
 use rustix::fs::Mode;
 
+use super::super::watch::WatchTarget;
 use super::child::Ended;
-use super::{LAST_RECORDS, report_losses, settings};
+use super::{LAST_RECORDS, report_losses, settings, show};
 use crate::args::TapArgs;
 use crate::console;
 use crate::exit::Problem;
@@ -30,7 +32,11 @@ pub(super) fn run(
     let listener = Listener::bind(&Target::new(listen)?, listen)
         .map_err(|error| Problem::failure(format!("cannot listen on {listen}: {error}")))?;
     // A wrong option should not wait for the first client.
-    settings::recording(args, &[])?;
+    let recording = settings::recording(args, &[])?;
+    if args.web {
+        let folder = recording.file.path.parent().unwrap_or(Path::new("."));
+        show(WatchTarget::Folder(folder.to_owned()));
+    }
     console::say(format_args!("listening on {}", listener.address));
     thread::scope(|scope| {
         loop {

@@ -55,7 +55,6 @@ pub(crate) fn run(args: &WatchArgs) -> Exit {
 }
 
 /// Serves the page of a target on a thread of its own, until the process ends. Returns the address to open.
-#[allow(dead_code, reason = "for `tap --web`")]
 pub(crate) fn start(target: WatchTarget, port: u16) -> io::Result<String> {
     let server = PageServer::bind(port)?;
     let url = server.url();
