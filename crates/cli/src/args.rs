@@ -1,5 +1,9 @@
 //! The command line (C1–C3). Help, shell completions and the manual page come from these definitions.
 
+mod tap;
+mod trace;
+mod watch;
+
 use std::ffi::OsString;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -13,6 +17,13 @@ use duet_rpc::transport::{Address, OriginPattern, OriginPatternError};
 use nix::unistd::User;
 
 use crate::logging::Level;
+
+pub(crate) use tap::{GuardArgs, LaunchArgs, TapArgs};
+pub(crate) use trace::{
+    CatArgs, CheckArgs, ConvertArgs, DiffArgs, DirName, ExportName, ImportName, ProtocolName,
+    RedactArgs, ReportFormat, ShowArgs, StatsArgs, TraceArgs, TraceCommand,
+};
+pub(crate) use watch::WatchArgs;
 
 /// Call, serve and debug JSON-RPC 2.0 over stdio, sockets, WebSocket and HTTP
 ///
@@ -43,6 +54,7 @@ Examples:
   duet-rpc call version                   start the daemon, call `version`, print the result
   duet-rpc call system.echo '[1, 2, 3]'   call a method with params
   duet-rpc rpc                            run the daemon for an editor, on stdin and stdout
+  duet-rpc tap -- some-server             record what a client and a server say
   duet-rpc doctor                         check this installation";
 
 /// The command line of the test bed: the daemon alone, with the options of `rpc` directly after its name.
@@ -92,6 +104,13 @@ pub(crate) enum Command {
     Call(CallArgs),
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
+    Tap(TapArgs),
+    #[command(hide = true, name = "tap-guard")]
+    TapGuard(GuardArgs),
+    #[command(hide = true, name = "tap-launch")]
+    TapLaunch(LaunchArgs),
+    Trace(TraceArgs),
+    Watch(WatchArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to print the script for
@@ -111,8 +130,8 @@ pub(crate) enum Command {
 }
 
 /// Commands with a manual page of their own.
-pub(crate) const PAGES: [&str; 7] =
-    ["version", "rpc", "call", "doctor", "explain", "completions", "man"];
+pub(crate) const PAGES: [&str; 10] =
+    ["version", "rpc", "call", "doctor", "explain", "tap", "trace", "watch", "completions", "man"];
 
 /// Run the daemon, on stdin and stdout or on sockets
 ///
@@ -421,6 +440,18 @@ pub(crate) struct ExplainArgs {
     /// Framing of the stream
     #[arg(value_name = "FRAMING", default_value = "auto")]
     pub(crate) framing: FramingName,
+}
+
+/// Parses a number of bytes, with an optional unit: `64k`, `10m`, `1g`.
+fn size(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let units = [("k", 10), ("m", 20), ("g", 30), ("", 0)];
+    let unit = units.into_iter().find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, shift)));
+    let bytes =
+        unit.and_then(|(number, shift)| number.parse::<u64>().ok()?.checked_mul(1 << shift));
+    bytes
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(|| "expected a size, such as 65536, 64k or 10m".to_owned())
 }
 
 /// Parses a time in seconds, with an optional fraction. Zero means no limit.

@@ -7,6 +7,9 @@ mod explain;
 mod interrupt;
 mod man;
 pub(crate) mod rpc;
+mod tap;
+mod trace;
+pub(crate) mod watch;
 
 use std::io;
 
@@ -29,6 +32,11 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Call(args)) => call::run(&args, global),
         Some(Command::Doctor(args)) => doctor::run(&args, global),
         Some(Command::Explain(args)) => explain::run(args.framing.choice()),
+        Some(Command::Tap(args)) => tap::run(&args),
+        Some(Command::TapGuard(args)) => tap::guard::run(&args),
+        Some(Command::TapLaunch(args)) => tap::launch::run(&args),
+        Some(Command::Trace(args)) => trace::run(&args, global),
+        Some(Command::Watch(args)) => watch::run(&args),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {

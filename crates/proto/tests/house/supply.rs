@@ -224,7 +224,7 @@ fn every_feature_of_a_dependency_has_a_reason() {
         let is_ours = name.starts_with("duet-rpc");
         assert!(is_ours || value.contains("default-features = false"), "{name}: {value}");
     }
-    for package in ["proto", "macros", "duet-rpc", "cli"] {
+    for package in ["proto", "macros", "duet-rpc", "trace", "cli"] {
         let manifest = read(&format!("crates/{package}/Cargo.toml"));
         let section = |section: &str| dependencies(&manifest, section);
         for (name, value) in section("dependencies").iter().chain(&section("dev-dependencies")) {
@@ -253,7 +253,7 @@ fn every_feature_of_a_dependency_has_a_reason() {
 
 #[test]
 fn every_dependency_is_used() {
-    for package in ["proto", "macros", "duet-rpc", "cli"] {
+    for package in ["proto", "macros", "duet-rpc", "trace", "cli"] {
         let manifest = read(&format!("crates/{package}/Cargo.toml"));
         let code = |folders: &[&str]| {
             let root = workspace().join("crates").join(package);

@@ -1,0 +1,202 @@
+//! The lines of `trace show`.
+
+use std::io::{self, Write};
+
+use duet_rpc_trace::{Body, Dir, Facts, Header, Kind, Message, Record, shown_time};
+
+use crate::json;
+
+/// The columns of a line that is not for a terminal.
+const WIDTH: usize = 120;
+
+const METHOD: usize = 30;
+const ID: usize = 6;
+
+/// The width of all columns before the body.
+const BEFORE_BODY: usize = 6 + 12 + 2 + METHOD + 1 + ID + 1 + 9 + 1 + 9 + 2;
+
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const MAGENTA: &str = "35";
+const CYAN: &str = "36";
+const DIM: &str = "2";
+
+pub(super) struct Timeline {
+    in_color: bool,
+    /// The columns for the body.
+    room: usize,
+    is_full: bool,
+}
+
+/// The cells of a line.
+#[derive(Default)]
+struct Line {
+    name: String,
+    id: String,
+    took: String,
+    size: String,
+    note: Option<(&'static str, String)>,
+    body: String,
+    color: Option<&'static str>,
+}
+
+impl Timeline {
+    pub(super) fn new(in_color: bool, is_terminal: bool, is_full: bool) -> Self {
+        let columns = is_terminal
+            .then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok())
+            .flatten()
+            .map_or(WIDTH, |size| usize::from(size.ws_col));
+        Timeline { in_color, room: columns.saturating_sub(BEFORE_BODY), is_full }
+    }
+
+    pub(super) fn header(&self, header: &Header, output: &mut impl Write) -> io::Result<()> {
+        let parts = [header.session.clone(), header.command.join(" "), header.start.clone()];
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        writeln!(output, "# {}", clean(&parts.join("  ")))
+    }
+
+    pub(super) fn record(
+        &self,
+        record: &Record<'_>,
+        facts: &Facts,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
+        let messages = record.messages();
+        for message in &messages {
+            self.line(record, &message_line(record, message, facts), output)?;
+        }
+        if messages.is_empty() {
+            self.line(record, &other_line(record), output)?;
+        }
+        match record.json().filter(|_| self.is_full) {
+            Some(text) => {
+                let text = json::escape_for_terminal(&json::pretty(text));
+                text.lines().try_for_each(|line| writeln!(output, "        {line}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn line(&self, record: &Record<'_>, line: &Line, output: &mut impl Write) -> io::Result<()> {
+        let (arrow, side) = match record.dir {
+            Dir::C2s => ("→", Some(CYAN)),
+            Dir::S2c => ("←", Some(GREEN)),
+            Dir::Err => ("!", Some(DIM)),
+            _ => ("·", Some(DIM)),
+        };
+        let at = format!("{}.{:06}", record.at / 1_000_000, record.at % 1_000_000);
+        let name = cut(&line.name, METHOD);
+        let mut text = format!("{:>5} {at:>11}  ", record.seq);
+        text += &self.paint(arrow, line.color.or(side));
+        text += " ";
+        text += &self.paint(&format!("{name:METHOD$}"), line.color);
+        text += &format!(" {:ID$} {:>9} {:>9}  ", cut(&line.id, ID), line.took, line.size);
+        let mut room = self.room;
+        if let Some((color, note)) = &line.note {
+            room = room.saturating_sub(note.chars().count() + 1);
+            text += &self.paint(note, Some(color));
+            text += " ";
+        }
+        if !self.is_full {
+            text += &cut(&line.body, room);
+        }
+        writeln!(output, "{}", text.trim_end())
+    }
+
+    fn paint(&self, text: &str, color: Option<&str>) -> String {
+        match color.filter(|_| self.in_color) {
+            Some(color) => format!("\x1b[{color}m{text}\x1b[0m"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+fn message_line(record: &Record<'_>, message: &Message<'_>, facts: &Facts) -> Line {
+    let method = message.method.as_deref().or(record.method.as_deref());
+    let mut line = Line {
+        name: clean(method.unwrap_or(message.kind.name())),
+        id: clean(message.id.as_deref().unwrap_or_default()),
+        size: record.size.map(shown_size).unwrap_or_default(),
+        ..Line::default()
+    };
+    if message.is_answer() {
+        line.took = record.took.or(facts.took).map(shown_time).unwrap_or_default();
+    }
+    let notes = [
+        (facts.unanswered, RED, "unanswered"),
+        (facts.pending, YELLOW, "pending"),
+        (facts.late, YELLOW, "late"),
+        (facts.cancelled, YELLOW, "cancelled"),
+    ];
+    line.note = notes.iter().find(|(is_so, ..)| *is_so).map(|(_, color, note)| {
+        let others = notes.iter().filter(|(is_so, _, other)| *is_so && other != note);
+        let names: Vec<_> = [*note].into_iter().chain(others.map(|(_, _, name)| *name)).collect();
+        (*color, format!("[{}]", names.join(", ")))
+    });
+    let body = message.params.or(message.result);
+    line.body = clean(&json::compact(body.unwrap_or_default()));
+    if let Some(error) = message.error_object() {
+        line.color = Some(RED);
+        line.body = clean(&format!("error {} {}", error.code, error.message));
+    }
+    line
+}
+
+fn other_line(record: &Record<'_>) -> Line {
+    let mut line = Line { name: record.kind.name().to_owned(), ..Line::default() };
+    line.size = record.size.map(shown_size).unwrap_or_default();
+    line.body = match &record.body {
+        Some(Body::Msg(text) | Body::Text(text)) => clean(text.trim_end()),
+        Some(Body::Bytes(bytes)) => clean(&String::from_utf8_lossy(bytes)),
+        None => String::new(),
+    };
+    line.color = match record.kind {
+        Kind::Noise | Kind::Broken | Kind::Invalid | Kind::Loss => Some(MAGENTA),
+        Kind::Stderr => Some(DIM),
+        _ => None,
+    };
+    let why = record.why.as_deref().map(|why| format!("({})", clean(why)));
+    let detail = match record.kind {
+        Kind::Exit => {
+            let code = record.code.map(|code| format!("code {code}"));
+            let signal = record.signal.map(|signal| format!("signal {signal}"));
+            let left = record.left.map(|left| format!("{left} processes left behind"));
+            Some([code, signal, left].into_iter().flatten().collect::<Vec<_>>().join(", "))
+        }
+        Kind::Signal => record.signal.map(|signal| signal.to_string()),
+        Kind::Loss => record.lost.map(|lost| format!("{lost} bytes not recorded")),
+        Kind::End => {
+            record.end.map(|end| if end.lossless { "lossless" } else { "not lossless" }.to_owned())
+        }
+        _ => why,
+    };
+    if let Some(detail) = detail.filter(|detail| !detail.is_empty()) {
+        line.body = format!("{detail} {}", line.body);
+    }
+    line
+}
+
+/// A number of bytes, for people.
+pub(super) fn shown_size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} B"),
+        10_240..10_485_760 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+/// Text of a trace that cannot control the terminal, on one line. Long texts lose their end.
+pub(super) fn clean(text: &str) -> String {
+    const LONGEST: usize = 1_000;
+    let short: String = text.chars().take(LONGEST).collect();
+    json::escape_for_terminal(&short.replace(['\n', '\r', '\t'], " "))
+}
+
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().nth(width) {
+        None => text.to_owned(),
+        Some(_) if width == 0 => String::new(),
+        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
+    }
+}

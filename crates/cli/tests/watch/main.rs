@@ -1,0 +1,88 @@
+//! The page of `duet-rpc watch`, in a real browser. playwright-core, which `scripts/clients` fetches, drives
+//! Chromium. Without them, these tests are skipped with a message, unless the environment variable
+//! REAL_CLIENTS is `required`.
+#![cfg(unix)]
+
+mod access;
+mod pages;
+#[path = "../support/mod.rs"]
+mod support;
+mod traces;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::browser::Browser;
+use support::programs::{DUET_RPC, root};
+use support::{has, skip};
+
+/// A server of the page, ended on drop.
+struct WatchServer {
+    process: Child,
+    /// Kept open: a write to a closed stdout would end the server.
+    _stdout: BufReader<ChildStdout>,
+    /// The address with the token.
+    url: String,
+}
+
+impl WatchServer {
+    fn start(target: &Path) -> Self {
+        let mut command = Command::new(DUET_RPC);
+        command.arg("watch").arg(target).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("the command starts");
+        let mut stdout = BufReader::new(process.stdout.take().expect("stdout is piped"));
+        let mut url = String::new();
+        stdout.read_line(&mut url).expect("it prints its address");
+        WatchServer { process, _stdout: stdout, url: url.trim_end().to_owned() }
+    }
+
+    /// The host and port.
+    fn host(&self) -> &str {
+        let rest = self.url.strip_prefix("http://").expect("an address");
+        rest.split('/').next().expect("a host")
+    }
+
+    fn token(&self) -> &str {
+        self.url.split_once("?token=").expect("a token").1
+    }
+
+    fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it with a signal. Returns its exit code.
+    fn stop(mut self) -> Option<i32> {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).expect("it runs");
+        self.process.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for WatchServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs a script of this folder in Node with playwright-core and a browser. Skips if one of them is missing.
+fn browse(script: &str, arguments: &[&str]) {
+    let modules = root().join("target/clients/node_modules/playwright-core");
+    let what = format!("the page in a browser, {script}");
+    if !modules.exists() || !has("node") {
+        return skip(&what, "scripts/clients has not fetched playwright-core");
+    }
+    let Some(browser) = Browser::find() else {
+        return skip(&what, "no browser is installed");
+    };
+    let mut command = Command::new("node");
+    command.arg(root().join("crates/cli/tests/watch").join(script)).args(arguments);
+    command.env("PLAYWRIGHT", modules).env("BROWSER", browser);
+    let output = command.stdin(Stdio::null()).output().expect("node runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{script}: {shown}");
+    // The figures of the large trace, also when the test harness captures other output.
+    let _ = std::io::stderr().write_all(&output.stdout);
+}

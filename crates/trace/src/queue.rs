@@ -1,0 +1,370 @@
+//! The queue between the threads that forward bytes and the thread that records them.
+//!
+//! | rule | reason |
+//! |---|---|
+//! | A sender never waits and takes no lock. | Forwarding must cost the same whatever the recorder does (W2). |
+//! | The queue is bounded in bytes. A buffer that does not fit is dropped and counted; the next one that fits carries the count. | A slow disk loses records, never bytes (W3). |
+//! | A sender announces a chunk before it writes it. The recorder takes the chunks in order of their time, and none that is later than an announced one. | The answer to a request may pass, and be queued, before the thread of the request has queued it. |
+//! | While much arrives and the queue is not half full, the recorder does not begin. | Where all processors are busy, recording a burst would slow it down. |
+//! | The recorder looks at the queue every [`TICK`] while bytes pass. Only the first chunk after an idle time wakes it. | Waking a thread for each message would cost more than the message. |
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use crate::record::Dir;
+
+/// The interval at which the recorder looks at the queue.
+pub(crate) const TICK: Duration = Duration::from_millis(5);
+
+/// The longest time without a look at the queue.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// The longest time that chunks wait for an announced one. A thread whose write blocks longer has
+/// not forwarded its chunk, so no answer to it can have come.
+const MOST_HELD: u64 = 50_000;
+
+/// More bytes in one tick than this are a burst.
+const BURST: usize = 1024 * 1024;
+
+/// The number of unused buffers that are kept for a direction.
+const MOST_UNUSED: usize = 256;
+
+/// A buffer for one read.
+pub(crate) const BUFFER: usize = 64 * 1024;
+
+/// Fewer bytes are copied, so that a large buffer does not wait in the queue for a small message.
+const SMALL: usize = 8 * 1024;
+
+/// The memory that an entry takes besides its bytes.
+const ENTRY: usize = 128;
+
+/// No chunk is announced.
+const NONE: u64 = u64::MAX;
+
+/// An event of a session, in the queue.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Bytes that passed, and the number of bytes before them that did not fit into the queue.
+    Bytes {
+        dir: Dir,
+        bytes: Vec<u8>,
+        lost: u64,
+    },
+    Eof {
+        dir: Dir,
+        lost: u64,
+        why: Option<String>,
+    },
+    Signal(i32),
+    Exit {
+        code: Option<i32>,
+        signal: Option<i32>,
+        left: u64,
+    },
+    /// No further event follows.
+    End,
+}
+
+/// State that the threads share.
+#[derive(Debug)]
+struct Shared {
+    start: Instant,
+    /// The bytes in the queue.
+    queued: AtomicUsize,
+    limit: usize,
+    /// The time of the chunk that each direction is writing.
+    announced: [AtomicU64; 3],
+    /// The recorder sleeps until somebody wakes it.
+    is_asleep: AtomicBool,
+    recorder: OnceLock<Thread>,
+}
+
+impl Shared {
+    fn wake(&self) {
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.unpark();
+        }
+    }
+
+    fn unpark(&self) {
+        if let Some(recorder) = self.recorder.get() {
+            recorder.unpark();
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(NONE - 1)
+    }
+}
+
+/// The sending side of a direction.
+#[derive(Debug)]
+pub struct Feed {
+    dir: Dir,
+    sender: Sender<(u64, Event)>,
+    shared: Arc<Shared>,
+    /// Bytes that did not fit since the last chunk that did.
+    lost: u64,
+    recycled: Receiver<Vec<u8>>,
+    unused: Arc<[AtomicUsize; 3]>,
+}
+
+/// The sending side for events that are not bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct EventFeed {
+    sender: Sender<(u64, Event)>,
+    shared: Arc<Shared>,
+}
+
+impl EventFeed {
+    /// Reports an event. It is rare, so it does not wait for the next tick.
+    pub(crate) fn event(&self, event: Event) {
+        send(&self.sender, &self.shared, self.shared.now(), event);
+        self.shared.unpark();
+    }
+}
+
+/// Sends an event, and wakes the recorder if it sleeps.
+fn send(sender: &Sender<(u64, Event)>, shared: &Shared, at: u64, event: Event) {
+    // The recorder may have failed. Then there is nobody to record, and bytes pass on.
+    let _ = sender.send((at, event));
+    shared.wake();
+}
+
+/// The receiving side.
+#[derive(Debug)]
+pub(crate) struct Inlet {
+    receiver: Receiver<(u64, Event)>,
+    shared: Arc<Shared>,
+    /// Events that wait for an announced one, in order of time.
+    held: Vec<(u64, Event)>,
+    /// Bytes in the queue at the last look.
+    seen: usize,
+    recycle: [Sender<Vec<u8>>; 3],
+    /// Buffers of each direction that were given back and not taken again.
+    unused: Arc<[AtomicUsize; 3]>,
+}
+
+/// A queue that starts now and is bounded to this many bytes.
+pub(crate) fn queue(limit: usize) -> ([Feed; 3], EventFeed, Inlet) {
+    let (sender, receiver) = channel();
+    let shared = Arc::new(Shared {
+        start: Instant::now(),
+        queued: AtomicUsize::new(0),
+        limit,
+        announced: [const { AtomicU64::new(NONE) }; 3],
+        is_asleep: AtomicBool::new(false),
+        recorder: OnceLock::new(),
+    });
+    let unused = Arc::new([const { AtomicUsize::new(0) }; 3]);
+    let feed = |dir: Dir| {
+        let (recycle, recycled) = channel();
+        let (sender, shared) = (sender.clone(), Arc::clone(&shared));
+        let unused = Arc::clone(&unused);
+        (Feed { dir, sender, shared, lost: 0, recycled, unused }, recycle)
+    };
+    let [(c2s, c2s_back), (s2c, s2c_back), (err, err_back)] = Dir::STREAMS.map(feed);
+    let events = EventFeed { sender: sender.clone(), shared: Arc::clone(&shared) };
+    let recycle = [c2s_back, s2c_back, err_back];
+    let inlet = Inlet { receiver, shared, held: Vec::new(), seen: 0, recycle, unused };
+    ([c2s, s2c, err], events, inlet)
+}
+
+impl Feed {
+    /// An empty buffer to read into.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        match self.recycled.try_recv() {
+            Ok(buffer) => {
+                self.unused[index(self.dir)].fetch_sub(1, Ordering::Relaxed);
+                buffer
+            }
+            Err(_) => Vec::with_capacity(BUFFER),
+        }
+    }
+
+    /// Announces bytes that were read now and will be written next. Returns their time.
+    pub(crate) fn announce(&self) -> u64 {
+        let at = self.shared.now();
+        self.shared.announced[index(self.dir)].store(at, Ordering::SeqCst);
+        at
+    }
+
+    /// Hands over bytes that were written. The buffer comes back empty.
+    pub(crate) fn pass(&mut self, at: u64, buffer: &mut Vec<u8>) {
+        let count = buffer.len();
+        let cost = ENTRY + if count > SMALL { buffer.capacity() } else { count };
+        let queued = self.shared.queued.fetch_add(cost, Ordering::SeqCst);
+        if queued + cost > self.shared.limit {
+            self.shared.queued.fetch_sub(cost, Ordering::SeqCst);
+            self.lost += count as u64;
+            buffer.clear();
+        } else {
+            let bytes = if count > SMALL {
+                let fresh = self.buffer();
+                std::mem::replace(buffer, fresh)
+            } else {
+                let copy = buffer.as_slice().to_vec();
+                buffer.clear();
+                copy
+            };
+            let lost = std::mem::take(&mut self.lost);
+            send(&self.sender, &self.shared, at, Event::Bytes { dir: self.dir, bytes, lost });
+        }
+        self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
+        // Half full: the recorder should not wait for its next tick.
+        if queued > self.shared.limit / 2 {
+            self.shared.unpark();
+        }
+    }
+
+    /// Reports that the stream of this direction has ended.
+    pub(crate) fn end(&mut self, why: Option<String>) {
+        let lost = std::mem::take(&mut self.lost);
+        let at = self.shared.now();
+        send(&self.sender, &self.shared, at, Event::Eof { dir: self.dir, lost, why });
+        self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
+    }
+}
+
+fn index(dir: Dir) -> usize {
+    match dir {
+        Dir::C2s => 0,
+        Dir::S2c => 1,
+        _ => 2,
+    }
+}
+
+impl Inlet {
+    /// Makes the current thread the one that senders wake.
+    pub(crate) fn attach(&self) {
+        let _ = self.shared.recorder.set(thread::current());
+    }
+
+    /// The time of the session, in microseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.now()
+    }
+
+    /// Returns `true` if a burst passes that the queue can hold.
+    pub(crate) fn is_burst(&mut self) -> bool {
+        let queued = self.shared.queued.load(Ordering::Relaxed);
+        let before = std::mem::replace(&mut self.seen, queued);
+        queued > before + BURST && queued < self.shared.limit / 2
+    }
+
+    /// Waits for the next tick.
+    pub(crate) fn wait_for_tick(&self) {
+        thread::park_timeout(TICK);
+    }
+
+    /// Takes the events that no earlier one can follow, in order of their time.
+    pub(crate) fn take(&mut self) -> Vec<(u64, Event)> {
+        // First the announcements and then the queue: an announcement that is gone is in the queue.
+        let now = self.shared.now();
+        let announced = self.shared.announced.iter().map(|it| it.load(Ordering::SeqCst));
+        let earliest = announced.min().unwrap_or(NONE);
+        let horizon = now.min(earliest.max(now.saturating_sub(MOST_HELD)));
+        self.held.extend(self.receiver.try_iter());
+        self.held.sort_by_key(|(at, _)| *at);
+        let is_end = self.held.iter().any(|(_, event)| matches!(event, Event::End));
+        let count = match is_end {
+            true => self.held.len(),
+            false => self.held.partition_point(|(at, _)| *at < horizon),
+        };
+        self.held.drain(..count).collect()
+    }
+
+    /// Gives back a buffer, and its room in the queue.
+    pub(crate) fn recycle(&self, dir: Dir, mut bytes: Vec<u8>) {
+        let is_large = bytes.capacity() >= BUFFER;
+        let cost = ENTRY + if bytes.len() > SMALL { bytes.capacity() } else { bytes.len() };
+        self.shared.queued.fetch_sub(cost, Ordering::SeqCst);
+        let unused = &self.unused[index(dir)];
+        if is_large && unused.load(Ordering::Relaxed) < MOST_UNUSED {
+            bytes.clear();
+            unused.fetch_add(1, Ordering::Relaxed);
+            let _ = self.recycle[index(dir)].send(bytes);
+        }
+    }
+
+    /// Waits for the next tick, or without bytes for the next event.
+    pub(crate) fn wait(&mut self, is_idle: bool) {
+        if !is_idle || !self.held.is_empty() {
+            thread::park_timeout(TICK);
+            return;
+        }
+        self.shared.is_asleep.store(true, Ordering::SeqCst);
+        // An event that came before the store did not wake us.
+        match self.receiver.try_recv() {
+            Ok(event) => self.held.push(event),
+            Err(_) => thread::park_timeout(LONGEST_SLEEP),
+        }
+        self.shared.is_asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(events: Vec<(u64, Event)>) -> Vec<(Dir, usize, u64)> {
+        let bytes = events.into_iter().filter_map(|(_, event)| match event {
+            Event::Bytes { dir, bytes, lost } => Some((dir, bytes.len(), lost)),
+            Event::Eof { dir, lost, .. } => Some((dir, 0, lost)),
+            _ => None,
+        });
+        bytes.collect()
+    }
+
+    #[test]
+    fn w3_bytes_that_do_not_fit_are_dropped_and_counted() {
+        let ([mut c2s, mut s2c, _err], events, mut inlet) = queue(2 * BUFFER + 4 * ENTRY + 30);
+        for size in [BUFFER, BUFFER, 10, 20, BUFFER] {
+            let (at, mut buffer) = (c2s.announce(), c2s.buffer());
+            buffer.resize(size, 0);
+            c2s.pass(at, &mut buffer);
+            assert!(buffer.is_empty());
+        }
+        s2c.end(None);
+        events.event(Event::End);
+        let full = BUFFER;
+        let lost = (Dir::C2s, 20, 0);
+        let taken = inlet.take();
+        assert_eq!(
+            bytes(taken),
+            [(Dir::C2s, full, 0), (Dir::C2s, full, 0), (Dir::C2s, 10, 0), lost, (Dir::S2c, 0, 0)]
+        );
+        // The last buffer did not fit; its loss comes with the next event.
+        inlet.recycle(Dir::C2s, vec![0; BUFFER]);
+        let (at, mut buffer) = (c2s.announce(), vec![0; 10]);
+        c2s.pass(at, &mut buffer);
+        events.event(Event::End);
+        assert_eq!(bytes(inlet.take()), [(Dir::C2s, 10, full as u64)]);
+    }
+
+    #[test]
+    fn answers_wait_for_a_request_that_is_announced() {
+        let ([mut c2s, mut s2c, _err], events, mut inlet) = queue(1 << 20);
+        let request = c2s.announce();
+        while c2s.shared.now() == request {}
+        let answer = s2c.announce();
+        s2c.pass(answer, &mut b"answer".to_vec());
+        assert_eq!(bytes(inlet.take()), []);
+        c2s.pass(request, &mut b"ask".to_vec());
+        events.event(Event::End);
+        assert_eq!(bytes(inlet.take()), [(Dir::C2s, 3, 0), (Dir::S2c, 6, 0)]);
+    }
+
+    #[test]
+    fn w3_senders_go_on_without_a_recorder() {
+        let ([mut c2s, _s2c, _err], events, inlet) = queue(1 << 20);
+        drop(inlet);
+        let at = c2s.announce();
+        c2s.pass(at, &mut b"ask".to_vec());
+        events.event(Event::Signal(1));
+        c2s.end(None);
+    }
+}

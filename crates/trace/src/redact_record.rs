@@ -1,0 +1,131 @@
+//! Redaction of a trace that was recorded before.
+
+use std::borrow::Cow;
+
+use crate::header::Header;
+use crate::record::{Body, Bytes, Record};
+use crate::redact::Redactions;
+
+impl Redactions {
+    /// Replaces values in a record. Returns `true` if there were any.
+    pub fn apply_record(&self, record: &mut Record<'_>) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut is_changed = false;
+        let changed = match &record.body {
+            Some(Body::Msg(text) | Body::Text(text)) => self.apply(record.kind, text),
+            // The rules are for text, so they cannot tell what is secret in other bytes.
+            Some(Body::Bytes(_)) => Some(String::new()),
+            None => None,
+        };
+        if let Some(text) = changed {
+            is_changed = true;
+            let is_json = record.kind.is_message() && !record.cut;
+            record.body =
+                Some(if is_json { Body::from_json(text) } else { Body::Text(text.into()) });
+        }
+        for text in [&mut record.method, &mut record.why].into_iter().flatten() {
+            is_changed |= self.apply_part(text, |text| self.apply_text(text));
+        }
+        if let Some(id) = &mut record.id {
+            is_changed |= self.apply_part(id, |id| self.apply_json(id));
+        }
+        for bytes in [&mut record.head, &mut record.tail].into_iter().flatten() {
+            let changed = match std::str::from_utf8(&bytes.0) {
+                Ok(text) => self.apply_text(text),
+                Err(_) => None,
+            };
+            if let Some(text) = changed {
+                is_changed = true;
+                *bytes = Bytes(Cow::Owned(text.into_bytes()));
+            }
+        }
+        record.redacted |= is_changed;
+        is_changed
+    }
+
+    /// Replaces values in a header, and adds the rules to it.
+    pub fn apply_header(&self, header: &mut Header) {
+        for text in header.command.iter_mut().chain(&mut header.cwd) {
+            if let Some(changed) = self.apply_text(text) {
+                *text = changed;
+            }
+        }
+        let rules = self.describe().into_iter().filter(|rule| !header.redact.contains(rule));
+        let rules: Vec<_> = rules.collect();
+        header.redact.extend(rules);
+    }
+
+    fn apply_part(&self, text: &mut Cow<'_, str>, apply: impl Fn(&str) -> Option<String>) -> bool {
+        let changed = apply(text);
+        let is_changed = changed.is_some();
+        if let Some(changed) = changed {
+            *text = Cow::Owned(changed);
+        }
+        is_changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Dir, Kind};
+
+    fn rules() -> Redactions {
+        let mut rules = Redactions::default();
+        rules.add("token").expect("a name");
+        rules.add("/params/0").expect("a pointer");
+        rules.add_value("s[0-9]+").expect("an expression");
+        rules
+    }
+
+    #[test]
+    fn r9_every_part_of_a_record_is_redacted() {
+        let secret = "s123";
+        let mut request = Record::new(1, 0, Dir::C2s, Kind::Request);
+        request.id = Some("\"s123\"".into());
+        request.method = Some("get/s123".into());
+        request.head = Some(Bytes(b"X-Token: s123\r\n\r\n"[..].into()));
+        request.body = Some(Body::from_json(
+            r#"{"id":"s123","method":"get/s123","params":["s123",{"token":{"a":"s123"}}]}"#,
+        ));
+        let with = |kind: Kind, body: Body<'static>| {
+            let mut record = Record::new(2, 0, Dir::S2c, kind);
+            record.body = Some(body);
+            record
+        };
+        let mut cut = with(Kind::Response, Body::Text(r#"{"result":"s123"#.into()));
+        cut.cut = true;
+        let mut broken = with(Kind::Broken, Body::Text(r#"{"token":"s123"#.into()));
+        broken.why = Some("expected s123".into());
+        let rows = [
+            request,
+            cut,
+            broken,
+            with(Kind::Stderr, Body::Text("key s123".into())),
+            with(Kind::Noise, Body::Bytes(b"\xffs123"[..].into())),
+        ];
+        for mut row in rows {
+            assert!(rules().apply_record(&mut row) && row.redacted, "{row:?}");
+            let shown = format!("{row:?}");
+            assert!(!shown.contains(secret) && !shown.contains("115, 49"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn r9_other_records_stay_as_they_are() {
+        let mut record = Record::new(1, 0, Dir::C2s, Kind::Request);
+        record.id = Some("7".into());
+        record.body = Some(Body::from_json(r#"{ "id":7, "method":"a", "params":{"1":1.0}}"#));
+        let before = record.clone();
+        assert!(!rules().apply_record(&mut record));
+        assert_eq!(record, before);
+        let mut header = Header::new("s");
+        header.command = vec!["server".to_owned(), "--key=s123".to_owned()];
+        rules().apply_header(&mut header);
+        rules().apply_header(&mut header);
+        assert_eq!(header.command, ["server", "--key=[redacted]"]);
+        assert_eq!(header.redact, ["token", "/params/0", "value"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! A map that keeps the newest entries.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::record::Dir;
+
+type Key = (Dir, String);
+
+/// A map with a limit: an insertion above it removes the oldest entry.
+#[derive(Debug)]
+pub(super) struct Recent<V> {
+    entries: HashMap<Key, (u64, V)>,
+    /// The keys by age.
+    order: BTreeMap<u64, Key>,
+    limit: usize,
+    next: u64,
+    forgotten: u64,
+}
+
+impl<V> Recent<V> {
+    pub(super) fn new(limit: usize) -> Self {
+        Recent {
+            entries: HashMap::new(),
+            order: BTreeMap::new(),
+            limit: limit.max(1),
+            next: 0,
+            forgotten: 0,
+        }
+    }
+
+    pub(super) fn insert(&mut self, key: Key, value: V) {
+        self.remove(&key);
+        while self.entries.len() >= self.limit {
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            self.entries.remove(&oldest);
+            self.forgotten += 1;
+        }
+        self.order.insert(self.next, key.clone());
+        self.entries.insert(key, (self.next, value));
+        self.next += 1;
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<V> {
+        let (number, value) = self.entries.remove(key)?;
+        self.order.remove(&number);
+        Some(value)
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&V> {
+        self.entries.get(key).map(|(_, value)| value)
+    }
+
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut V> {
+        self.entries.get_mut(key).map(|(_, value)| value)
+    }
+
+    /// The values, oldest first.
+    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+        self.order.values().filter_map(|key| self.get(key))
+    }
+
+    /// The number of entries that were removed because of the limit.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+}

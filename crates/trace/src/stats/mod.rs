@@ -1,0 +1,148 @@
+//! Figures of a trace, for each method.
+
+mod histogram;
+
+use std::collections::BTreeMap;
+
+use crate::message::Message;
+use crate::record::{Dir, Kind, Record};
+use crate::relations::{Relation, Relations};
+use histogram::Histogram;
+
+/// Methods that have their own row. A trace with more has the rest in one row, [`OTHER`].
+const METHODS: usize = 10_000;
+
+/// The name of the row for methods beyond the limit.
+const OTHER: &str = "(other)";
+
+/// Figures of a session.
+#[derive(Debug, Default)]
+pub struct Stats {
+    relations: Relations,
+    methods: BTreeMap<(bool, String), MethodStats>,
+    messages: u64,
+    noise: u64,
+    last: u64,
+}
+
+/// Figures of a method.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct MethodStats {
+    /// Requests and notifications.
+    pub count: u64,
+    /// Answers with an error.
+    pub errors: u64,
+    /// Requests without an answer.
+    pub unanswered: u64,
+    /// Bytes of all bodies: requests, notifications and answers.
+    pub bytes: u64,
+    latencies: Histogram,
+}
+
+impl MethodStats {
+    /// The latency that a share of the answers did not exceed, in microseconds, to within 1 %.
+    pub fn percentile(&self, percent: u8) -> Option<u64> {
+        self.latencies.percentile(percent)
+    }
+
+    /// The longest latency, in microseconds.
+    pub fn max(&self) -> Option<u64> {
+        self.latencies.max()
+    }
+}
+
+impl Stats {
+    /// Figures of nothing.
+    pub fn new() -> Self {
+        Stats::default()
+    }
+
+    /// Takes the next record. A record that is not counted still relates answers to requests.
+    pub fn handle(&mut self, record: &Record<'_>, is_counted: bool) {
+        self.last = self.last.max(record.at);
+        if record.kind == Kind::Loss {
+            self.relations.handle_gap();
+        }
+        let is_stray = matches!(record.kind, Kind::Noise | Kind::Broken | Kind::Invalid);
+        self.noise += u64::from(is_stray && is_counted);
+        let messages = record.messages();
+        // The bytes of a batch are shared among its messages.
+        let size = record.size.unwrap_or_default() / (messages.len() as u64).max(1);
+        for message in &messages {
+            let relation = self.relations.handle(record, message);
+            if is_counted {
+                self.messages += 1;
+                self.count(record, message, &relation, size);
+            }
+        }
+    }
+
+    /// Ends the session: open requests have no answer.
+    pub fn finish(&mut self) {
+        let open: Vec<_> =
+            self.relations.open().filter(|asked| !asked.is_dropped).cloned().collect();
+        for asked in open {
+            if let Some(row) = self.methods.get_mut(&(asked.dir == Dir::S2c, asked.method)) {
+                row.unanswered += 1;
+            }
+        }
+    }
+
+    /// The figures of each method with the direction of its requests, most frequent first.
+    pub fn methods(&self) -> Vec<(Dir, &str, &MethodStats)> {
+        let rows = self.methods.iter().map(|((is_s2c, name), row)| {
+            (if *is_s2c { Dir::S2c } else { Dir::C2s }, name.as_str(), row)
+        });
+        let mut rows: Vec<_> = rows.collect();
+        rows.sort_by_key(|(_, _, row)| std::cmp::Reverse(row.count));
+        rows
+    }
+
+    /// The number of messages.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// The number of records with bytes that are not a message.
+    pub fn noise(&self) -> u64 {
+        self.noise
+    }
+
+    /// The time of the last record, in microseconds.
+    pub fn duration(&self) -> u64 {
+        self.last
+    }
+
+    fn count(
+        &mut self,
+        record: &Record<'_>,
+        message: &Message<'_>,
+        relation: &Relation,
+        size: u64,
+    ) {
+        match relation {
+            Relation::Answer { to: Some(asked), .. } => {
+                let row = self.row(asked.dir, &asked.method);
+                row.bytes += size;
+                row.errors += u64::from(message.kind == Kind::Error);
+                let took = record.took.unwrap_or_else(|| record.at.saturating_sub(asked.at));
+                row.latencies.add(took);
+            }
+            Relation::Answer { .. } => {}
+            _ => {
+                let row = self.row(record.dir, message.method.as_deref().unwrap_or_default());
+                row.count += 1;
+                row.bytes += size;
+            }
+        }
+    }
+
+    fn row(&mut self, dir: Dir, method: &str) -> &mut MethodStats {
+        let is_s2c = dir == Dir::S2c;
+        let is_full = self.methods.len() >= METHODS;
+        let key = (is_s2c, method.to_owned());
+        let is_known = !is_full || self.methods.contains_key(&key);
+        self.methods.entry(if is_known { key } else { (is_s2c, OTHER.to_owned()) }).or_default()
+    }
+}

@@ -1,0 +1,422 @@
+//! Cuts one direction of a session into parts: messages, broken frames, noise.
+//!
+//! Every byte is in exactly one part, and the parts are in order (R0). The decoder decides where
+//! frames begin and end; this file only assigns the bytes that the decoder has consumed:
+//!
+//! ```text
+//!  bytes ──▶ undecided ──sniff──▶ decoder ──▶ Frame: lead │ head │ body │ tail
+//!               │                    │                 ▼
+//!               └─ noise             ├─▶ Fault         noise or blank, if it is not empty
+//!                                    └─▶ skipped bytes: noise, or `more` of the fault before
+//! ```
+//!
+//! A copy of the unassigned bytes is kept here, because the decoder does not show the bytes that it
+//! has consumed. It is never longer than a frame and a chunk.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::fault::{FaultKind, Malformed};
+use duet_rpc_proto::frame::{Decoder, Event, Framing};
+use duet_rpc_proto::message::Id;
+use duet_rpc_proto::text::{Kind as JsonKind, Member, Text};
+
+use crate::record::Kind;
+use crate::sniff::{Sniffed, sniff};
+
+/// The longest frame that is recorded as a message. Longer ones are `broken` and `more`.
+const LONGEST_FRAME: usize = 64 * 1024 * 1024;
+
+/// Every length below 16 MiB begins with a zero byte, which lets the decoder find the next frame.
+const LONGEST_PREFIXED: usize = 16 * 1024 * 1024 - 1;
+
+/// The longest header section.
+const LONGEST_HEADER: usize = 64 * 1024;
+
+/// A part of a stream: the bytes from `lead` to the end of `tail`.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) framing: Option<Framing>,
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [u8],
+    pub(crate) tail: &'a [u8],
+    pub(crate) why: Option<String>,
+    pub(crate) envelope: Envelope,
+    /// The times of the first and the last byte.
+    pub(crate) first: u64,
+    pub(crate) at: u64,
+}
+
+/// The members of a message that a record shows beside it.
+#[derive(Debug, Default)]
+pub(crate) struct Envelope {
+    pub(crate) id: Option<Id>,
+    pub(crate) method: Option<String>,
+    /// The ids of the requests and answers in a batch.
+    pub(crate) asks: Vec<(Id, String)>,
+    pub(crate) answers: Vec<Id>,
+}
+
+/// One direction of a session.
+pub(crate) struct Stream {
+    framing: Option<Framing>,
+    decoder: Option<Decoder>,
+    /// The bytes that are in no part yet, behind `front` bytes that are.
+    bytes: Vec<u8>,
+    front: usize,
+    /// The position in the stream of the first of them, and of the first byte not fed.
+    start: u64,
+    fed: u64,
+    /// Positions at which chunks begin, with the time of each chunk.
+    chunks: VecDeque<(u64, u64)>,
+    /// The fault whose bytes are being skipped, and whether a part of it was reported.
+    fault: Option<(Kind, String, bool)>,
+}
+
+impl Stream {
+    /// A stream from its first byte. Without a framing, the first bytes decide.
+    pub(crate) fn new(framing: Option<Framing>) -> Self {
+        Stream {
+            framing,
+            decoder: None,
+            bytes: Vec::new(),
+            front: 0,
+            start: 0,
+            fed: 0,
+            chunks: VecDeque::new(),
+            fault: None,
+        }
+    }
+
+    /// The framing, once it is decided.
+    pub(crate) fn framing(&self) -> Option<Framing> {
+        self.framing
+    }
+
+    /// Sets the framing, if it is not decided yet.
+    pub(crate) fn suggest(&mut self, framing: Framing) {
+        self.framing.get_or_insert(framing);
+    }
+
+    /// Takes the next bytes, and passes on the parts that are whole.
+    pub(crate) fn handle_bytes(&mut self, at: u64, bytes: &[u8], out: &mut dyn FnMut(Part<'_>)) {
+        let end = self.end();
+        self.chunks.push_back((end, at));
+        self.bytes.extend_from_slice(bytes);
+        self.advance(false, out);
+    }
+
+    /// Ends the stream, or a run of bytes before a loss. `why` describes a part that is cut short.
+    pub(crate) fn handle_end(&mut self, why: &str, out: &mut dyn FnMut(Part<'_>)) {
+        self.advance(true, out);
+        let left = self.bytes.len() - self.front;
+        if left > 0 {
+            self.fault = Some((Kind::Broken, why.to_owned(), false));
+            self.pass_skipped(left, out);
+        }
+        // After a loss, the decoder looks for the next frame.
+        (self.decoder, self.fault) = (None, None);
+        self.fed = self.start;
+    }
+
+    fn advance(&mut self, ended: bool, out: &mut dyn FnMut(Part<'_>)) {
+        while self.framing.is_none() {
+            match sniff(&self.bytes[self.front..], ended) {
+                Sniffed::Framing(framing) => self.framing = Some(framing),
+                Sniffed::Noise(count) => {
+                    self.fed = self.start + count as u64;
+                    self.pass_skipped(count, out);
+                }
+                Sniffed::Wait => return,
+            }
+        }
+        let Some(framing) = self.framing else { return };
+        let mut decoder = self.decoder.take().unwrap_or_else(|| new_decoder(framing));
+        if ended {
+            decoder.finish();
+        }
+        loop {
+            let unfed = self.front + (self.fed - self.start) as usize;
+            let taken = decoder.feed(&self.bytes[unfed..]);
+            self.fed += taken as u64;
+            while let Some(event) = decoder.next_event() {
+                let found = Found::new(&event);
+                self.pass(found, framing, decoder.at_hand(), out);
+            }
+            if self.fed == self.end() {
+                break;
+            }
+        }
+        // The header of a frame whose body is incomplete is consumed, and belongs to the frame.
+        let in_body = decoder.partial().is_some_and(|partial| partial.expected.is_some());
+        let mut skipped = self.consumed(decoder.at_hand().len());
+        if framing == Framing::Lsp && in_body {
+            skipped = head_start(&self.bytes[self.front..self.front + skipped], framing);
+        }
+        self.pass_skipped(skipped, out);
+        if !ended {
+            self.decoder = Some(decoder);
+        }
+    }
+
+    /// The position after the last byte.
+    fn end(&self) -> u64 {
+        self.start + (self.bytes.len() - self.front) as u64
+    }
+
+    /// The number of bytes in no part yet that the decoder has consumed.
+    fn consumed(&self, at_hand: usize) -> usize {
+        (self.fed - self.start) as usize - at_hand
+    }
+
+    fn pass(
+        &mut self,
+        found: Found,
+        framing: Framing,
+        at_hand: &[u8],
+        out: &mut dyn FnMut(Part<'_>),
+    ) {
+        let end = self.consumed(at_hand.len());
+        match found {
+            Found::Fault(kind, why) => {
+                // Bytes that were skipped before a header are of the fault before.
+                let consumed = &self.bytes[self.front..self.front + end];
+                let own = match framing {
+                    Framing::Lsp if consumed.ends_with(b"\r\n\r\n") => {
+                        head_start(consumed, framing)
+                    }
+                    Framing::Lsp if self.fault.as_ref().is_some_and(|(.., reported)| !reported) => {
+                        end
+                    }
+                    _ => 0,
+                };
+                self.pass_skipped(own, out);
+                // The bad line is consumed, or at hand.
+                let consumed = &self.bytes[self.front..self.front + end - own];
+                let line = consumed.trim_ascii_start();
+                let line = if line.is_empty() { at_hand } else { line };
+                let kind = match (kind, framing) {
+                    (Kind::Noise, Framing::Lsp) if is_header_like(line) => Kind::Broken,
+                    (Kind::Broken, Framing::Ndjson) if !is_message_like(line) => Kind::Noise,
+                    (kind, _) => kind,
+                };
+                self.fault = Some((kind, why, false));
+                self.pass_skipped(end - own, out);
+            }
+            Found::Frame { kind, length, envelope } => {
+                let bytes = &self.bytes[self.front..self.front + end];
+                let body = body_range(bytes, framing, length);
+                let head = head_start(&bytes[..body.start], framing);
+                self.pass_skipped(head, out);
+                let (end, body) = (end - head, body.start - head..body.end - head);
+                let bytes = &self.bytes[self.front..self.front + end];
+                let part = Part {
+                    kind,
+                    framing: Some(framing),
+                    head: &bytes[..body.start],
+                    body: &bytes[body.clone()],
+                    tail: &bytes[body.end..],
+                    why: None,
+                    envelope,
+                    first: self.time(0),
+                    at: self.time(end - 1),
+                };
+                out(part);
+                self.fault = None;
+                self.remove(end);
+            }
+        }
+    }
+
+    /// Passes on bytes that are not in a frame.
+    fn pass_skipped(&mut self, count: usize, out: &mut dyn FnMut(Part<'_>)) {
+        if count == 0 {
+            return;
+        }
+        let bytes = &self.bytes[self.front..self.front + count];
+        let (kind, why) = match &mut self.fault {
+            Some((kind, why, is_reported)) => {
+                let is_first = !std::mem::replace(is_reported, true);
+                match kind {
+                    // The next stray print is noise of its own.
+                    Kind::Noise => (Kind::Noise, None),
+                    _ if is_first => (*kind, Some(why.clone())),
+                    _ => (Kind::More, None),
+                }
+            }
+            None if bytes.iter().all(u8::is_ascii_whitespace) => (Kind::Blank, None),
+            None => (Kind::Noise, None),
+        };
+        let envelope = Envelope::default();
+        let (first, at) = (self.time(0), self.time(count - 1));
+        out(Part {
+            kind,
+            framing: None,
+            head: b"",
+            body: bytes,
+            tail: b"",
+            why,
+            envelope,
+            first,
+            at,
+        });
+        self.remove(count);
+    }
+
+    /// The time at which one of the bytes arrived.
+    fn time(&self, place: usize) -> u64 {
+        let position = self.start + place as u64;
+        let is_before = |&&(start, _): &&(u64, u64)| start <= position;
+        self.chunks.iter().take_while(is_before).last().map_or(0, |&(_, at)| at)
+    }
+
+    fn remove(&mut self, count: usize) {
+        self.start += count as u64;
+        self.front += count;
+        // Only if more bytes go than stay, so that each byte is moved once at most.
+        if self.front >= self.bytes.len() - self.front {
+            self.bytes.drain(..self.front);
+            self.front = 0;
+        }
+        while self.chunks.get(1).is_some_and(|&(start, _)| start <= self.start) {
+            self.chunks.pop_front();
+        }
+    }
+}
+
+/// An event of the decoder, without its bytes.
+enum Found {
+    Frame { kind: Kind, length: usize, envelope: Envelope },
+    Fault(Kind, String),
+}
+
+impl Found {
+    fn new(event: &Event<'_>) -> Self {
+        match event {
+            Event::Frame(text) => {
+                let (kind, envelope) = envelope(text);
+                Found::Frame { kind, length: text.as_str().len(), envelope }
+            }
+            Event::Fault(fault) => {
+                use Malformed::{BareLineFeed, HeaderLine, LengthMissing, NoPrefix};
+                let is_noise = matches!(
+                    fault.kind,
+                    FaultKind::Malformed(HeaderLine | BareLineFeed | LengthMissing | NoPrefix)
+                );
+                let kind = if is_noise { Kind::Noise } else { Kind::Broken };
+                Found::Fault(kind, fault.kind.to_string())
+            }
+        }
+    }
+}
+
+fn new_decoder(framing: Framing) -> Decoder {
+    let limits = Limits::default().with(|it| {
+        it.header_bytes = LONGEST_HEADER;
+        it.depth = Limits::MAX_DEPTH;
+        it.message_bytes = match framing {
+            Framing::Length => LONGEST_PREFIXED,
+            Framing::Lsp | Framing::Ndjson => LONGEST_FRAME,
+        };
+    });
+    Decoder::new(framing, &limits)
+}
+
+/// The place of a body of this length at the end of consumed bytes.
+fn body_range(bytes: &[u8], framing: Framing, length: usize) -> Range<usize> {
+    let tail = match framing {
+        Framing::Lsp => 0,
+        Framing::Length => 1,
+        // At the end of the stream, the last line may have no line feed.
+        Framing::Ndjson if bytes.ends_with(b"\r\n") => 2,
+        Framing::Ndjson => usize::from(bytes.ends_with(b"\n") || bytes.ends_with(b"\r")),
+    };
+    let end = bytes.len() - tail;
+    end - length..end
+}
+
+/// The place at which the header of a frame begins, in the bytes before its body.
+fn head_start(bytes: &[u8], framing: Framing) -> usize {
+    match framing {
+        Framing::Ndjson => bytes.len(),
+        Framing::Length => bytes.len() - 4,
+        Framing::Lsp => {
+            // Upwards from the empty line, as long as the lines look like headers.
+            let mut start = bytes.len().saturating_sub(2);
+            while let Some(above) = bytes[..start].strip_suffix(b"\r\n") {
+                let line_start = memchr::memrchr(b'\n', above).map_or(0, |place| place + 1);
+                let name = above[line_start..].split(|&byte| byte == b':').next();
+                let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || byte == b'-';
+                let is_name = name.is_some_and(|name| {
+                    name.len() < above.len() - line_start && name.iter().all(is_token)
+                });
+                if !is_name {
+                    break;
+                }
+                start = line_start;
+            }
+            start
+        }
+    }
+}
+
+/// Returns `true` if bytes begin like the header of a frame, and not like a stray print.
+fn is_header_like(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"Content-";
+    bytes.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+}
+
+/// Returns `true` if a line begins like a message or a batch, and not like a stray print.
+fn is_message_like(line: &[u8]) -> bool {
+    let inner = line.strip_prefix(b"[").unwrap_or(line).trim_ascii_start();
+    inner.first() == Some(&b'{')
+}
+
+/// Classifies a message by its members alone: a message with a fault is still a request if its sender
+/// meant one.
+fn envelope(text: &Text<'_>) -> (Kind, Envelope) {
+    let mut envelope = Envelope::default();
+    match text.kind() {
+        JsonKind::Object => {
+            let kind = object_kind(text);
+            envelope.id = id(text);
+            envelope.method = text.string_member(Member::Method).map(|it| it.into_owned());
+            (kind, envelope)
+        }
+        JsonKind::Array => {
+            for entry in text.elements().filter(|entry| entry.kind() == JsonKind::Object) {
+                let Some(id) = id(&entry) else { continue };
+                match object_kind(&entry) {
+                    Kind::Request => {
+                        let method = entry.string_member(Member::Method).unwrap_or_default();
+                        envelope.asks.push((id, method.into_owned()));
+                    }
+                    Kind::Response | Kind::Error => envelope.answers.push(id),
+                    _ => {}
+                }
+            }
+            let is_empty = text.elements().next().is_none();
+            (if is_empty { Kind::Invalid } else { Kind::Batch }, envelope)
+        }
+        JsonKind::Scalar => (Kind::Invalid, envelope),
+    }
+}
+
+fn object_kind(text: &Text<'_>) -> Kind {
+    let has = |member| text.member(member).is_some();
+    match text.string_member(Member::Method) {
+        Some(_) if has(Member::Id) => Kind::Request,
+        Some(_) => Kind::Notification,
+        None if has(Member::Method) || !has(Member::Id) => Kind::Invalid,
+        None if text.member(Member::Error).is_some_and(|error| error != "null") => Kind::Error,
+        None if has(Member::Result) || has(Member::Error) => Kind::Response,
+        None => Kind::Invalid,
+    }
+}
+
+/// An id of a usual size.
+fn id(text: &Text<'_>) -> Option<Id> {
+    text.member(Member::Id).filter(|raw| raw.len() <= 1024).and_then(Id::from_raw)
+}
