@@ -67,3 +67,8 @@ pub use session::{Options, Session, Sink};
 pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;
+
+/// Runs the example of the README as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
