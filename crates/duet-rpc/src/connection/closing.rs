@@ -197,7 +197,7 @@ impl Connection {
                 calls_fail_at: None,
                 silence: None,
             };
-            self.shared.set_state(ConnectionState::Draining);
+            self.shared.state.set(ConnectionState::Draining);
             self.outbox.set_closing();
             // A transport that has sent everything may have to react to the close.
             self.is_flushed &= self.kind == TransportKind::Bytes;
@@ -369,7 +369,7 @@ impl Connection {
     }
 
     fn set_closed(&mut self, disconnect: Disconnect) {
-        self.shared.set_state(ConnectionState::Disconnected(disconnect.clone()));
+        self.shared.state.set(ConnectionState::Disconnected(disconnect.clone()));
         let closed = Stage::Closed(disconnect.clone());
         if let Stage::Closing { mut callers, .. } = std::mem::replace(&mut self.stage, closed) {
             fail_calls(&mut callers, &disconnect);

@@ -131,7 +131,7 @@ impl Connection {
             if has_threads && self.dispatch.pool.is_none() {
                 self.dispatch.pool = Some(WorkerPool::of_process());
             }
-            self.shared.set_state(ConnectionState::Connected);
+            self.shared.state.set(ConnectionState::Connected);
         }
     }
 
@@ -218,7 +218,10 @@ impl Connection {
             Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
         };
         let InlineHost { job, end, flag, .. } = host;
-        self.dispatch.put_slot(entry.index, slot);
+        // The only message of an exchange needs no slot for the next one.
+        if !self.kind.is_exchange() {
+            self.dispatch.put_slot(entry.index, slot);
+        }
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
         }

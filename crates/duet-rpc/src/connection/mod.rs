@@ -45,6 +45,7 @@ mod outgoing;
 mod receive;
 mod send_queue;
 mod shared;
+mod state;
 mod subscriptions;
 mod tasks;
 mod uncorrelated;
@@ -129,10 +130,9 @@ impl Connection {
         if let Some(lane_of) = router.lane_of() {
             session.set_lanes(lane_of);
         }
-        let routes = router.clone();
-        session.set_closing(Arc::new(move |method| routes.closes(method)));
-        if let Some(is_full) = shared.others_fill_batches() {
-            session.set_others_fill_batches(is_full);
+        if router.has_closing() {
+            let routes = router.clone();
+            session.set_closing(Arc::new(move |method| routes.closes(method)));
         }
         let kind = transport.kind();
         let outbox = match kind {
@@ -230,12 +230,11 @@ impl Connection {
             || self.can_send_events()
     }
 
-    /// Tells the transport of an exchange that no answer will follow.
+    /// Tells the transport of an exchange that nothing follows the messages in the outbox.
     #[inline]
     fn settle(&mut self) {
         if self.kind.is_exchange()
             && (self.receive.is_drained || self.is_closing())
-            && self.outbox.is_empty()
             && self.session.is_idle()
             && !self.outgoing.has_events
             && !self.shared.mailbox.has_commands()

@@ -41,6 +41,8 @@ pub(super) struct Receive {
     pub(super) is_drained: bool,
     /// `true` if the input has ended.
     pub(super) has_ended: bool,
+    /// `true` if a batch has arrived. Only then does the session need to know about the batches of others.
+    has_batched: bool,
     /// `true` if the framing is still to be detected.
     framing_is_open: bool,
     timer: ReadTimer,
@@ -51,7 +53,14 @@ pub(super) struct Receive {
 impl Receive {
     pub(super) fn new(read_timeout: Option<Duration>, framing_is_open: bool) -> Self {
         let timer = ReadTimer::new(read_timeout);
-        Receive { is_drained: true, has_ended: false, framing_is_open, timer, last_look: None }
+        Receive {
+            is_drained: true,
+            has_ended: false,
+            has_batched: false,
+            framing_is_open,
+            timer,
+            last_look: None,
+        }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -108,7 +117,8 @@ impl Connection {
                 self.receive.is_drained = false;
                 // The transport itself may have to answer, for example a ping.
                 self.is_flushed &= self.kind == TransportKind::Bytes;
-                self.idle_at = Some(now + IDLE);
+                // An exchange is over before it could free memory, and a timer for it would cost a system call.
+                self.idle_at = (!self.kind.is_exchange()).then(|| now + IDLE);
                 Ok(true)
             }
             Poll::Ready(Ok(Received::Eof)) => {
@@ -207,6 +217,11 @@ impl Connection {
     }
 
     fn handle_batch(&mut self, mut entries: Batch<'_>, cx: &mut Context<'_>, now: Instant) {
+        if !std::mem::replace(&mut self.receive.has_batched, true)
+            && let Some(is_full) = self.shared.others_fill_batches()
+        {
+            self.session.set_others_fill_batches(is_full);
+        }
         let batch = self.session.begin_batch();
         while let Some((text, message)) = entries.next_entry() {
             self.handle_message(&message, &text, Some(batch), cx, now);

@@ -248,7 +248,7 @@ impl Peer {
 
     /// The state of the connection.
     pub fn state(&self) -> ConnectionState {
-        self.shared().state.borrow().clone()
+        self.shared().state.get()
     }
 
     /// The state of the connection, as a channel to wait on.

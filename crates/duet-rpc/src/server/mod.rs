@@ -360,7 +360,8 @@ impl Server {
         let must_linger = Arc::new(AtomicBool::new(false));
         let transport = WatchedStdio::new(stdio, watch, &must_linger);
         let HubBuilder { profile, router, on_connect, registry, .. } = self.hub;
-        let peer = Peer::builder(transport).profile(profile).router(router).registry(&registry);
+        let mut peer = Peer::builder(transport).profile(profile).router(router);
+        peer.registry = Some(Arc::clone(&registry));
         let (peer, mut driver) = peer.build_driver();
         driver.use_pool(workers);
         let alarm = watch.alarm.clone();

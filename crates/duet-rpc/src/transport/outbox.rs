@@ -19,6 +19,9 @@ const LEFT: usize = 64 * 1024;
 /// A larger message keeps its own buffer, and is not copied to the end of the others.
 const LARGE: usize = 64 * 1024;
 
+/// The first capacity of a buffer. Most messages fit, so the buffer does not grow while they are written.
+const FIRST: usize = 512;
+
 /// The messages that a transport has to send: as bytes, or as whole messages.
 #[derive(Default)]
 pub struct Outbox {
@@ -125,10 +128,12 @@ impl Outbox {
         }
     }
 
-    /// Removes the message that has waited longest, and returns it. A large one is not copied.
+    /// Removes the message that has waited longest, and returns it. It is copied only if its buffer holds other
+    /// messages, or is much larger.
     pub(crate) fn take_message(&mut self) -> Option<Vec<u8>> {
         let length = *self.lengths.front()?;
-        if length < LARGE || self.start > 0 || self.bytes.len() != length {
+        let is_alone = self.start == 0 && self.bytes.len() == length;
+        if !is_alone || self.bytes.capacity() > 2 * length + FIRST {
             let message = self.message().map(<[u8]>::to_vec);
             self.pop();
             return message;
@@ -183,7 +188,7 @@ impl Outbox {
     /// outbox. (HTTP answers 202 if nothing was sent.) A transport of the kind
     /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
     pub fn take_settled(&mut self) -> bool {
-        std::mem::take(&mut self.is_settled)
+        self.is_empty() && std::mem::take(&mut self.is_settled)
     }
 
     /// The next call that timed out or was cancelled since [`poll_send`](super::Transport::poll_send) was
@@ -268,7 +273,10 @@ impl Sink for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
         let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
-        Spare::Outgoing.fill(last);
+        if last.capacity() == 0 {
+            Spare::Outgoing.fill(last);
+            last.reserve(FIRST);
+        }
         let before = last.len();
         match &mut self.framing {
             Writer::Frames(writer) => writer.write(last, message)?,

@@ -11,7 +11,7 @@ use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONNECTION, CONTENT_TYPE,
-    HeaderName, TRANSFER_ENCODING, VARY,
+    HeaderName, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
@@ -19,10 +19,10 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart, takes_events};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
-use super::rules::{Asked, Rules, content_length, expectation};
+use super::rules::{Asked, BodyHeaders, Rules};
 use super::session::{self, SESSION};
 use super::wire::Progress;
 use crate::error::CloseReason;
@@ -56,6 +56,43 @@ pub(super) struct Handover {
     pub(super) remote: Remote,
 }
 
+/// A request whose head is judged.
+pub(super) struct Judged<B> {
+    next: Next<B>,
+    /// The value of `Access-Control-Allow-Origin` in the response.
+    origin: Option<HeaderValue>,
+}
+
+enum Next<B> {
+    /// Reads the message, and answers it.
+    Answer(Post<B>),
+    /// Skips the body, and refuses the request.
+    Skip {
+        body: B,
+        refusal: HttpRefusal,
+        is_http1: bool,
+    },
+    Respond(Responded),
+}
+
+/// A request whose body is a message.
+struct Post<B> {
+    body: B,
+    remote: Remote,
+    takes_events: bool,
+    /// `true` if its message may begin a session.
+    needs_session: bool,
+    is_http1: bool,
+}
+
+/// The body of a refused request.
+enum BodyToSkip {
+    None,
+    Short,
+    /// Too long to skip, or its end is not known: the connection cannot be used again.
+    Long,
+}
+
 /// Maximum length of a refused request's body that is skipped. Skipping a longer body would cost more than a new
 /// connection.
 const SHORT: u64 = 8 * 1024;
@@ -79,31 +116,62 @@ const EVENTS: &[(&str, &str)] =
     &[("content-type", EVENT_STREAM), ("cache-control", "no-cache"), ("x-accel-buffering", "no")];
 
 impl Responder {
-    pub(super) async fn respond<B: Body>(&self, request: Request<B>) -> Responded {
-        let (mut parts, body) = request.into_parts();
+    /// Judges the head of a request. What it returns is small, because it is kept while the handler runs.
+    pub(super) fn judge<B: Body>(&self, request: Request<B>) -> Judged<B> {
+        if let Some(progress) = &self.progress {
+            progress.begin();
+        }
+        let (parts, body) = request.into_parts();
         let is_http1 = parts.version <= Version::HTTP_11;
-        let judged = match self.rules.check_head(&parts) {
-            Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
-            Err(refusal) => Err((refusal, true)),
+        let headers = match self.rules.check_head(&parts) {
+            Ok(headers) => headers,
+            Err(refusal) => {
+                let origin = self.rules.access.cors_origin(&parts);
+                return Judged { next: Next::Respond(refuse(&refusal, is_http1).into()), origin };
+            }
         };
-        // An allowed page may read a refusal, too.
-        let origin = match &judged {
-            Ok((admitted, _)) => admitted.origin.clone(),
-            Err(_) => self.rules.access.cors_origin(&parts),
-        };
-        let mut responded: Responded = match judged {
-            Ok((admitted, Asked::Answer)) => self.answer(&mut parts, admitted, body).await.into(),
-            Ok((_, Asked::Preflight)) => {
+        match self.rules.judge(&parts, &headers) {
+            Ok((Admitted { identity, origin, .. }, Asked::Answer)) => {
+                let needs_session =
+                    headers.takes_events && !parts.headers.contains_key(session::SESSION);
+                let remote = with_identity(self.remote.clone(), identity);
+                let remote = remote.with_headers(parts.headers);
+                let takes_events = headers.takes_events;
+                let post = Post { body, remote, takes_events, needs_session, is_http1 };
+                Judged { next: Next::Answer(post), origin }
+            }
+            Ok((Admitted { origin, .. }, Asked::Preflight)) => {
                 let mut response = with_status(StatusCode::NO_CONTENT);
                 add_headers(response.headers_mut(), PREFLIGHT);
-                response.into()
+                Judged { next: Next::Respond(response.into()), origin }
             }
             #[cfg(feature = "websocket")]
-            Ok((admitted, Asked::WebSocket(accept))) => self.hand_over(parts, admitted, accept),
-            Err((refusal, closes)) => {
-                let closes = closes || !self.skip_body(&parts, &refusal, body).await;
-                refuse(&refusal, closes && is_http1).into()
+            Ok((mut admitted, Asked::WebSocket(accept))) => {
+                let origin = admitted.origin.take();
+                Judged { next: Next::Respond(self.hand_over(parts, admitted, accept)), origin }
             }
+            Err(refusal) => {
+                // An allowed page may read a refusal, too.
+                let origin = self.rules.access.cors_origin(&parts);
+                let next = match self.body_to_skip(&headers, &refusal) {
+                    BodyToSkip::None => Next::Respond(refuse(&refusal, false).into()),
+                    BodyToSkip::Short => Next::Skip { body, refusal, is_http1 },
+                    BodyToSkip::Long => Next::Respond(refuse(&refusal, is_http1).into()),
+                };
+                Judged { next, origin }
+            }
+        }
+    }
+
+    pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Responded {
+        let Judged { next, origin } = judged;
+        let mut responded: Responded = match next {
+            Next::Answer(post) => self.answer(post).await.into(),
+            Next::Skip { body, refusal, is_http1 } => {
+                let is_skipped = self.read(body, SHORT as usize).await.is_ok();
+                refuse(&refusal, is_http1 && !is_skipped).into()
+            }
+            Next::Respond(responded) => responded,
         };
         let response = &mut responded.response;
         if let Some(origin) = origin {
@@ -112,19 +180,13 @@ impl Responder {
         }
         if let Some(progress) = &self.progress {
             progress.serve();
-            let body = std::mem::replace(response.body_mut(), HttpBody::empty());
-            *response.body_mut() = body.tell(Arc::clone(progress));
+            response.body_mut().tell(Arc::clone(progress));
         }
         responded
     }
 
-    async fn answer<B: Body>(
-        &self,
-        parts: &mut Parts,
-        admitted: Admitted,
-        body: B,
-    ) -> Response<HttpBody> {
-        let is_http1 = parts.version <= Version::HTTP_11;
+    async fn answer<B: Body>(&self, post: Post<B>) -> Response<HttpBody> {
+        let Post { body, remote, takes_events, needs_session, is_http1 } = post;
         let message = match self.read(body, self.rules.message_bytes()).await {
             Ok(message) => message,
             Err(refusal) => return refuse(&refusal, is_http1),
@@ -133,11 +195,8 @@ impl Responder {
             progress.serve();
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
-        let takes_events = takes_events(parts);
         // Only MCP clients accept events, and other clients must not pay for sessions.
-        let session = if takes_events { session::begin(parts, &message) } else { None };
-        let remote = with_identity(self.remote.clone(), admitted.identity);
-        let remote = remote.with_headers(std::mem::take(&mut parts.headers));
+        let session = if needs_session { session::begin(&message) } else { None };
         let exchange = hub.exchange(message, remote, takes_events);
         let mut exchange = AnswerLast::new(exchange, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
@@ -230,20 +289,17 @@ impl Responder {
         self.progress.as_ref().is_some_and(|progress| progress.is_late())
     }
 
-    /// Skips the body of a refused request; `false` if the connection cannot be used again.
-    async fn skip_body<B: Body>(&self, parts: &Parts, refusal: &HttpRefusal, body: B) -> bool {
-        if self.rules.serves_web_sockets_alone() {
-            return false;
-        }
-        match content_length(parts) {
-            _ if refusal.status == StatusCode::PAYLOAD_TOO_LARGE => false,
-            None => !parts.headers.contains_key(TRANSFER_ENCODING),
-            Some(0) => true,
+    /// Decides about the body of a refused request.
+    fn body_to_skip(&self, headers: &BodyHeaders, refusal: &HttpRefusal) -> BodyToSkip {
+        let is_last = self.rules.serves_web_sockets_alone()
+            || refusal.status == StatusCode::PAYLOAD_TOO_LARGE
+            || headers.is_chunked;
+        match headers.length.unwrap_or(0) {
+            _ if is_last => BodyToSkip::Long,
+            0 => BodyToSkip::None,
             // A client that waits for `100 Continue` may not send the body at all.
-            Some(length) if length <= SHORT && expectation(parts).is_none() => {
-                self.read(body, SHORT as usize).await.is_ok()
-            }
-            Some(_) => false,
+            length if length <= SHORT && headers.expects_continue.is_none() => BodyToSkip::Short,
+            _ => BodyToSkip::Long,
         }
     }
 }

@@ -39,7 +39,7 @@ pub(in crate::net) struct Served {
 
 /// The connection of one request.
 #[cfg(feature = "http")]
-pub(in crate::net) type HubExchange = Exchange<Served>;
+pub(in crate::net) type HubExchange = Exchange<Box<Served>>;
 
 impl Hub {
     /// Serves a connection that was accepted elsewhere, for example by another kind of listener, as the hub serves
@@ -95,9 +95,16 @@ impl Hub {
             true => hub.one_way.clone(),
             false => hub.router.clone(),
         };
-        let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
         let registry = &hub.admission.registry;
-        let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
+        let peer = PeerBuilder {
+            transport,
+            profile: hub.profile,
+            router,
+            remote,
+            budget: Some(Arc::clone(&hub.budget)),
+            registry: Some(Arc::clone(registry)),
+        };
+        let (peer, mut driver) = peer.build_driver();
         driver.share_thread();
         driver.use_pool(hub.workers.clone());
         let shared = Arc::clone(peer.shared());
@@ -131,7 +138,7 @@ impl Hub {
         let transport = ExchangeTransport::new(message);
         let transport = if takes_events { transport.streaming() } else { transport };
         let sent = transport.sent();
-        Exchange::new(self.connect(Box::new(transport), remote), sent)
+        Exchange::new(Box::new(self.connect(Box::new(transport), remote)), sent)
     }
 
     pub(in crate::net) fn profile(&self) -> &Profile {
