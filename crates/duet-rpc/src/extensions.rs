@@ -1,8 +1,9 @@
 //! Extensions: values that the application keeps with a connection, one of each type.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustc_hash::FxHashMap;
 
 use crate::panic_guard;
 use crate::sync::lock;
@@ -10,11 +11,11 @@ use crate::sync::lock;
 /// Values by their type; `None` once the connection is over.
 pub(crate) struct Extensions(Mutex<Option<Values>>);
 
-type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+type Values = FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 impl Default for Extensions {
     fn default() -> Self {
-        Extensions(Mutex::new(Some(Values::new())))
+        Extensions(Mutex::new(Some(Values::default())))
     }
 }
 
@@ -40,7 +41,9 @@ impl Extensions {
     /// Drops all values. They may hold handles of this connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
-        let _ = panic_guard::catch(move || drop(values));
+        if values.as_ref().is_some_and(|values| !values.is_empty()) {
+            let _ = panic_guard::catch(move || drop(values));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Values>> {

@@ -293,6 +293,9 @@ impl Connection {
     /// Stops the handlers of a connection that is gone, in the order of their messages, so that every run of
     /// a simulation is the same.
     pub(super) fn stop_tasks(&mut self) {
+        if self.dispatch.tasks.is_empty() {
+            return;
+        }
         let mut tasks: Vec<_> = self.dispatch.tasks.iter().collect();
         tasks.sort_unstable_by_key(|(key, _)| **key);
         tasks.into_iter().for_each(|(_, task)| task.abort());

@@ -330,8 +330,8 @@ impl Mailbox {
         inner.is_closed = true;
         self.has_commands.store(false, Ordering::Release);
         self.has_queued.store(false, Ordering::Release);
-        let (commands, queue) =
-            (std::mem::take(&mut inner.commands), std::mem::take(&mut inner.queue));
+        let commands = std::mem::take(&mut inner.commands);
+        let queue = (!inner.queue.is_empty()).then(|| std::mem::take(&mut inner.queue));
         let charged = std::mem::take(&mut inner.charged);
         drop(inner);
         drop(queue);

@@ -73,12 +73,13 @@ impl PeerBuilder {
         self.build_driver()
     }
 
-    pub(crate) fn build_driver(self) -> (Peer, Driver) {
+    /// The driver is boxed, because moving it costs more than the memory.
+    pub(crate) fn build_driver(self) -> (Peer, Box<Driver>) {
         let PeerBuilder { transport, profile, router, remote, budget, registry } = self;
         let shared = Arc::new(Shared::new(&profile, transport.kind(), remote, budget, registry));
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer::from_handle(handle), driver)
+        (Peer::from_handle(handle), Box::new(driver))
     }
 
     /// Makes the peer and spawns its driver on the current runtime.

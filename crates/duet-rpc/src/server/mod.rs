@@ -380,7 +380,7 @@ impl Server {
         }
         let _entry = registry.enter(peer, || false);
         let disconnect = match handoff {
-            Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
+            Some((handoff, input)) => HandedOver::new(*driver, handoff, input).await?,
             None => driver.await,
         };
         // If nothing is left to drain, the connection may close before the task has logged the trigger.

@@ -33,13 +33,13 @@ use crate::transport::{Exchange, ExchangeTransport};
 pub(in crate::net) struct Served {
     // The connection leaves the registry before its driver is dropped.
     _registration: Registration,
-    driver: Driver,
+    driver: Box<Driver>,
     shared: Arc<Shared>,
 }
 
 /// The connection of one request.
 #[cfg(feature = "http")]
-pub(in crate::net) type HubExchange = Exchange<Box<Served>>;
+pub(in crate::net) type HubExchange = Exchange<Served>;
 
 impl Hub {
     /// Serves a connection that was accepted elsewhere, for example by another kind of listener, as the hub serves
@@ -138,7 +138,7 @@ impl Hub {
         let transport = ExchangeTransport::new(message);
         let transport = if takes_events { transport.streaming() } else { transport };
         let sent = transport.sent();
-        Exchange::new(Box::new(self.connect(Box::new(transport), remote)), sent)
+        Exchange::new(self.connect(Box::new(transport), remote), sent)
     }
 
     pub(in crate::net) fn profile(&self) -> &Profile {
