@@ -15,6 +15,9 @@
 //! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
 //! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
+//! An exchange (a request over HTTP) needs no draining: it is over once its transport knows that nothing more will be
+//! sent.
+//!
 //! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
 //! | time of the end | limits |
@@ -231,6 +234,9 @@ impl Connection {
             self.check_stall(now).map_err(failed)?;
         }
         match self.stage {
+            Stage::Running if self.outbox.has_ended() => {
+                Err(Disconnect::new(CloseReason::RemoteClosed, None))
+            }
             Stage::Running => Ok(()),
             _ => self.check_drained(now),
         }

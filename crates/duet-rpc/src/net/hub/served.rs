@@ -15,9 +15,9 @@ use super::Hub;
 use super::admission::Permit;
 #[cfg(feature = "http")]
 use super::{HubState, until};
+use crate::connection::Driver;
 #[cfg(feature = "http")]
 use crate::connection::memory::Budget;
-use crate::connection::{Driver, Shared};
 use crate::error::{Disconnect, Error, ErrorKind, Logged};
 #[cfg(feature = "http")]
 use crate::net::HttpService;
@@ -34,7 +34,6 @@ pub(in crate::net) struct Served {
     // The connection leaves the registry before its driver is dropped.
     _registration: Registration,
     driver: Box<Driver>,
-    shared: Arc<Shared>,
 }
 
 /// The connection of one request.
@@ -107,7 +106,7 @@ impl Hub {
         let (peer, mut driver) = peer.build_driver();
         driver.share_thread();
         driver.use_pool(hub.workers.clone());
-        let shared = Arc::clone(peer.shared());
+        let shared = peer.shared();
         shared.span.in_scope(|| tracing::debug!("connection opened"));
         if let Some(on_connect) = &hub.on_connect
             && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
@@ -117,7 +116,7 @@ impl Hub {
             peer.begin_close(None);
         }
         let _registration = registry.enter(peer.clone(), || self.is_stopping());
-        (peer, Served { _registration, driver, shared })
+        (peer, Served { _registration, driver })
     }
 }
 
@@ -175,7 +174,7 @@ impl Future for Served {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let end = ready!(Pin::new(&mut self.driver).poll(cx));
-        self.shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
+        self.driver.span().in_scope(|| tracing::debug!("connection ended: {end}"));
         Poll::Ready(end)
     }
 }
