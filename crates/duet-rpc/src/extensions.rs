@@ -1,7 +1,7 @@
 //! Extensions: values that the application keeps with a connection, one of each type.
 
 use std::any::{Any, TypeId};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
@@ -41,8 +41,14 @@ impl Extensions {
     /// Drops all values. They may hold handles of this connection.
     pub(crate) fn close(&self) {
         let values = self.lock().take();
+        let _ = panic_guard::catch(move || drop(values));
+    }
+
+    /// Drops all values of a connection that nobody else holds.
+    pub(crate) fn clear(&mut self) {
+        let values = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         if values.as_ref().is_some_and(|values| !values.is_empty()) {
-            let _ = panic_guard::catch(move || drop(values));
+            self.close();
         }
     }
 

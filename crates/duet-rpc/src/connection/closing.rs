@@ -15,8 +15,8 @@
 //! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
 //! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
-//! An exchange (a request over HTTP) needs no draining: it is over once its transport knows that nothing more will be
-//! sent.
+//! An exchange (a request over HTTP) is over once its transport knows that nothing more will be sent. Then its driver
+//! is dropped, and if nobody else has a handle, nobody can notice the end: see [`Connection::end_alone`].
 //!
 //! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
@@ -35,6 +35,7 @@
 //! | [`EXIT_HOOK`], [`LAST_MOMENT`] | the exit hook, on the usual and on the forced exit |
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -234,9 +235,6 @@ impl Connection {
             self.check_stall(now).map_err(failed)?;
         }
         match self.stage {
-            Stage::Running if self.outbox.has_ended() => {
-                Err(Disconnect::new(CloseReason::RemoteClosed, None))
-            }
             Stage::Running => Ok(()),
             _ => self.check_drained(now),
         }
@@ -368,10 +366,36 @@ impl Connection {
 
     /// Ends a connection whose driver is dropped.
     pub(super) fn drop_stage(&mut self) {
-        if !matches!(self.stage, Stage::Closed(_)) {
-            self.abandon(Disconnect::dropped());
-            self.set_closed(Disconnect::dropped());
+        if matches!(self.stage, Stage::Closed(_)) || self.end_alone() {
+            return;
         }
+        let end = match self.is_answered() {
+            true => Disconnect::new(CloseReason::RemoteClosed, None),
+            false => Disconnect::dropped(),
+        };
+        self.abandon(end.clone());
+        self.set_closed(end);
+    }
+
+    /// Returns `true` if this is an exchange that is over.
+    #[inline]
+    pub(super) fn is_answered(&self) -> bool {
+        self.outbox.has_ended() && matches!(self.stage, Stage::Running)
+    }
+
+    /// Ends an exchange that is over, if nobody else has a handle of it. Returns `true` if so.
+    fn end_alone(&mut self) -> bool {
+        if !self.is_answered() || self.dispatch.handle.strong_count() > 0 {
+            return false;
+        }
+        self.publish_batches();
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return false };
+        shared.mailbox.discharge();
+        shared.extensions.clear();
+        if let Some(notice) = self.session.handle_gone() {
+            log::notice(notice, &LogFields::default());
+        }
+        true
     }
 
     fn set_closed(&mut self, disconnect: Disconnect) {

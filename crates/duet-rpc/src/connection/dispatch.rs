@@ -126,12 +126,16 @@ impl Connection {
     #[inline]
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.dispatch.has_begun, true) {
-            let runtime = tokio::runtime::Handle::current();
-            let has_threads = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
-            if has_threads && self.dispatch.pool.is_none() {
+            let has_threads = || {
+                let runtime = tokio::runtime::Handle::current();
+                runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+            };
+            if self.dispatch.pool.is_none() && has_threads() {
                 self.dispatch.pool = Some(WorkerPool::of_process());
             }
-            self.shared.state.set(ConnectionState::Connected);
+            if !self.kind.is_exchange() {
+                self.shared.state.set(ConnectionState::Connected);
+            }
         }
     }
 

@@ -13,7 +13,7 @@
 //! | `Event` | an event stream that was empty; one command stands for all streams |
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -338,6 +338,12 @@ impl Mailbox {
         self.budget.remove(charged);
         self.room.notify_waiters();
         commands
+    }
+
+    /// Returns the memory that is counted for this mailbox, which nobody else can use any more.
+    pub(super) fn discharge(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.budget.remove(std::mem::take(&mut inner.charged));
     }
 }
 

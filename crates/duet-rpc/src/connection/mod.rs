@@ -53,6 +53,7 @@ pub(crate) mod worker_pool;
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -179,7 +180,12 @@ impl Connection {
                     break;
                 }
             }
-            if !self.turn(inbox, cx, now)? {
+            let has_more = self.turn(inbox, cx, now)?;
+            if self.is_answered() {
+                self.shared.has_ended.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
+            if !has_more {
                 if self.sleep_until_next(inbox, cx, now) {
                     return Ok(());
                 }

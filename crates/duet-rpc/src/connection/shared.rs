@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) on_close: OnceLock<OnClose>,
     /// Set when the connection ends, before its handlers are stopped.
     pub(crate) gone: Flag,
+    /// `true` if an exchange is over, so that it needs no close command.
+    pub(crate) has_ended: AtomicBool,
     /// Values that the application keeps with the connection.
     pub(crate) extensions: Extensions,
 }
@@ -96,7 +98,7 @@ impl Shared {
             remote,
             registry,
             ids: Ids::new(profile.ids, seed),
-            state: PublishedState::new(),
+            state: PublishedState::new(kind),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),
             budget,
             streams: Streams::default(),
@@ -107,6 +109,7 @@ impl Shared {
             unusable: SetOnce::new(),
             on_close: OnceLock::new(),
             gone: Flag::new(),
+            has_ended: AtomicBool::new(false),
             extensions: Extensions::default(),
         }
     }

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::error::ConnectionState;
 use crate::sync::lock;
+use crate::transport::TransportKind;
 
 pub(crate) struct PublishedState {
     current: Mutex<ConnectionState>,
@@ -15,9 +16,13 @@ pub(crate) struct PublishedState {
 }
 
 impl PublishedState {
-    pub(super) fn new() -> Self {
-        let current = Mutex::new(ConnectionState::Connecting);
-        PublishedState { current, channel: OnceLock::new() }
+    pub(super) fn new(kind: TransportKind) -> Self {
+        // An exchange has its message already.
+        let state = match kind.is_exchange() {
+            true => ConnectionState::Connected,
+            false => ConnectionState::Connecting,
+        };
+        PublishedState { current: Mutex::new(state), channel: OnceLock::new() }
     }
 
     pub(crate) fn get(&self) -> ConnectionState {

@@ -57,7 +57,9 @@ pub(crate) struct Handle(pub(crate) Arc<Shared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.mailbox.post(Command::Close(None));
+        if !self.0.has_ended.load(Ordering::Relaxed) {
+            self.0.mailbox.post(Command::Close(None));
+        }
     }
 }
 

@@ -33,6 +33,13 @@ pub(crate) struct ExchangeOutput {
     is_settled: bool,
 }
 
+impl ExchangeOutput {
+    /// Returns `true` if there is nothing to take.
+    fn is_unchanged(&self) -> bool {
+        self.messages.first().is_none() && !self.is_settled
+    }
+}
+
 impl ExchangeTransport {
     /// A transport for this message: one JSON text.
     pub(crate) fn new(message: Vec<u8>) -> Self {
@@ -108,17 +115,17 @@ impl<D: Future + Unpin> Exchange<D> {
     /// Drives the connection. Ready with the next reply, and with `None` after the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         loop {
-            if let Some(message) = lock(&self.sent).messages.pop() {
+            let mut sent = lock(&self.sent);
+            if let Some(message) = sent.messages.pop() {
                 return Poll::Ready(Some(message));
             }
-            if self.end.is_some() {
+            if sent.is_settled || self.end.is_some() {
                 return Poll::Ready(None);
             }
+            drop(sent);
             match Pin::new(&mut self.driver).poll(cx) {
                 Poll::Ready(end) => self.end = Some(end),
-                Poll::Pending if lock(&self.sent).messages.first().is_none() => {
-                    return Poll::Pending;
-                }
+                Poll::Pending if lock(&self.sent).is_unchanged() => return Poll::Pending,
                 Poll::Pending => {}
             }
         }
@@ -130,7 +137,7 @@ impl<D: Future + Unpin> Exchange<D> {
         lock(&self.sent).is_settled
     }
 
-    /// The reason for the end, once there is one.
+    /// The reason for the end, if the connection ended before it was settled.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) -> Option<&D::Output> {
         self.end.as_ref()

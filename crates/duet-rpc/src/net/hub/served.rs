@@ -34,6 +34,7 @@ pub(in crate::net) struct Served {
     // The connection leaves the registry before its driver is dropped.
     _registration: Registration,
     driver: Box<Driver>,
+    has_ended: bool,
 }
 
 /// The connection of one request.
@@ -116,7 +117,7 @@ impl Hub {
             peer.begin_close(None);
         }
         let _registration = registry.enter(peer.clone(), || self.is_stopping());
-        (peer, Served { _registration, driver })
+        (peer, Served { _registration, driver, has_ended: false })
     }
 }
 
@@ -175,6 +176,16 @@ impl Future for Served {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let end = ready!(Pin::new(&mut self.driver).poll(cx));
         self.driver.span().in_scope(|| tracing::debug!("connection ended: {end}"));
+        self.has_ended = true;
         Poll::Ready(end)
+    }
+}
+
+impl Drop for Served {
+    /// Logs the end of an exchange, and of a connection that is dropped before its end.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.driver.span().in_scope(|| tracing::debug!("connection ended"));
+        }
     }
 }
