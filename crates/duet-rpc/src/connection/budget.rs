@@ -49,7 +49,7 @@ pub(super) struct Window {
     stall: Option<Silence>,
     /// The figures that were last published to the handles.
     published: Option<(usize, usize)>,
-    batch_bytes: usize,
+    pub(super) batch_bytes: usize,
 }
 
 /// Time without a sign that the remote reads.
@@ -149,20 +149,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Publishes the number of bytes in unfinished answers to batches.
-    #[inline]
-    pub(super) fn publish_batches(&mut self) {
-        let bytes = self.session.batch_bytes();
-        if bytes != self.window.batch_bytes {
-            self.shared.budget.count_batches(self.window.batch_bytes, bytes);
-            self.window.batch_bytes = bytes;
-        }
-    }
-
     /// Publishes the number of running and waiting messages to the handles.
     pub(super) fn publish(&mut self) {
-        self.publish_batches();
         let shared = &self.shared;
+        let bytes = self.session.batch_bytes();
+        if bytes != self.window.batch_bytes {
+            shared.budget.count_batches(self.window.batch_bytes, bytes);
+            self.window.batch_bytes = bytes;
+        }
         shared.is_full_of_batches.store(self.session.is_full_of_batches(), Ordering::Relaxed);
         // Without a change there is no need to take the locks.
         let outbox = (self.outbox.len(), self.outbox.held());

@@ -7,13 +7,12 @@ use duet_rpc_proto::Profile;
 
 use super::Shared;
 use crate::connection::memory::Budget;
-use crate::remote::Remote;
 use crate::transport::TransportKind;
 
 /// A connection with a limit of 100 waiting bytes.
 fn connection(budget: Arc<Budget>) -> Arc<Shared> {
     let profile = Profile::agent().with(|it| it.limits.outgoing_bytes = 100);
-    Arc::new(Shared::new(&profile, TransportKind::Bytes, Remote::new(), Some(budget), None))
+    Arc::new(Shared::new(&profile, TransportKind::Bytes, Some(budget)))
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,8 +15,7 @@
 //! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
 //! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
-//! An exchange (a request over HTTP) is over once its transport knows that nothing more will be sent. Then its driver
-//! is dropped, and if nobody else has a handle, nobody can notice the end: see [`Connection::end_alone`].
+//! The module `exchange` ends most requests over HTTP without these stages.
 //!
 //! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
@@ -35,7 +34,6 @@
 //! | [`EXIT_HOOK`], [`LAST_MOMENT`] | the exit hook, on the usual and on the forced exit |
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -369,33 +367,11 @@ impl Connection {
         if matches!(self.stage, Stage::Closed(_)) || self.end_alone() {
             return;
         }
-        let end = match self.is_answered() {
-            true => Disconnect::new(CloseReason::RemoteClosed, None),
-            false => Disconnect::dropped(),
-        };
+        let is_answered = self.is_answered();
+        let reason = if is_answered { CloseReason::RemoteClosed } else { CloseReason::Closed };
+        let end = Disconnect::new(reason, None);
         self.abandon(end.clone());
         self.set_closed(end);
-    }
-
-    /// Returns `true` if this is an exchange that is over.
-    #[inline]
-    pub(super) fn is_answered(&self) -> bool {
-        self.outbox.has_ended() && matches!(self.stage, Stage::Running)
-    }
-
-    /// Ends an exchange that is over, if nobody else has a handle of it. Returns `true` if so.
-    fn end_alone(&mut self) -> bool {
-        if !self.is_answered() || self.dispatch.handle.strong_count() > 0 {
-            return false;
-        }
-        self.publish_batches();
-        let Some(shared) = Arc::get_mut(&mut self.shared) else { return false };
-        shared.mailbox.discharge();
-        shared.extensions.clear();
-        if let Some(notice) = self.session.handle_gone() {
-            log::notice(notice, &LogFields::default());
-        }
-        true
     }
 
     fn set_closed(&mut self, disconnect: Disconnect) {

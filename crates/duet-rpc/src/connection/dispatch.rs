@@ -126,11 +126,8 @@ impl Connection {
     #[inline]
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.dispatch.has_begun, true) {
-            let has_threads = || {
-                let runtime = tokio::runtime::Handle::current();
-                runtime.runtime_flavor() == RuntimeFlavor::MultiThread
-            };
-            if self.dispatch.pool.is_none() && has_threads() {
+            let runtime = || tokio::runtime::Handle::current().runtime_flavor();
+            if self.dispatch.pool.is_none() && runtime() == RuntimeFlavor::MultiThread {
                 self.dispatch.pool = Some(WorkerPool::of_process());
             }
             if !self.kind.is_exchange() {
@@ -297,9 +294,6 @@ impl Connection {
     /// Stops the handlers of a connection that is gone, in the order of their messages, so that every run of
     /// a simulation is the same.
     pub(super) fn stop_tasks(&mut self) {
-        if self.dispatch.tasks.is_empty() {
-            return;
-        }
         let mut tasks: Vec<_> = self.dispatch.tasks.iter().collect();
         tasks.sort_unstable_by_key(|(key, _)| **key);
         tasks.into_iter().for_each(|(_, task)| task.abort());

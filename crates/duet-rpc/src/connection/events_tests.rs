@@ -6,7 +6,6 @@ use duet_rpc_proto::Profile;
 use duet_rpc_proto::session::Priority;
 
 use super::{EventStream, Shared};
-use crate::remote::Remote;
 use crate::sync::lock;
 use crate::transport::TransportKind;
 
@@ -30,13 +29,7 @@ fn p9_events_leave_one_command_however_many_are_sent() {
         },
     ];
     for (row, kind) in kinds.into_iter().enumerate() {
-        let shared = Arc::new(Shared::new(
-            &Profile::agent(),
-            TransportKind::Bytes,
-            Remote::new(),
-            None,
-            None,
-        ));
+        let shared = Arc::new(Shared::new(&Profile::agent(), TransportKind::Bytes, None));
         for _ in 0..3 {
             let events = kind(EventStream::new(Arc::clone(&shared), "event", "topic"));
             for _ in 0..1000 {
@@ -53,8 +46,7 @@ fn p9_events_leave_one_command_however_many_are_sent() {
 
 #[test]
 fn p9_streams_that_were_dropped_do_not_gather() {
-    let shared =
-        Arc::new(Shared::new(&Profile::agent(), TransportKind::Bytes, Remote::new(), None, None));
+    let shared = Arc::new(Shared::new(&Profile::agent(), TransportKind::Bytes, None));
     let kept = EventStream::new(Arc::clone(&shared), "event", "kept");
     for _ in 0..10_000 {
         drop(EventStream::new(Arc::clone(&shared), "event", "dropped"));

@@ -13,7 +13,7 @@
 //! | `Event` | an event stream that was empty; one command stands for all streams |
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -64,7 +64,7 @@ impl Command {
 }
 
 pub(crate) struct Mailbox {
-    inner: Mutex<MailboxState>,
+    pub(super) inner: Mutex<MailboxState>,
     has_commands: AtomicBool,
     /// `true` if messages wait for room.
     has_queued: AtomicBool,
@@ -82,13 +82,13 @@ pub(crate) struct Mailbox {
 }
 
 #[derive(Default)]
-struct MailboxState {
+pub(super) struct MailboxState {
     commands: Vec<Command>,
     queue: SendQueue,
     /// The number of bytes in the commands and in the outbox.
     outgoing: usize,
     /// The memory for these bytes, as counted by the budget.
-    charged: usize,
+    pub(super) charged: usize,
     /// The number of calls among the commands, including calls that were dropped since.
     calls: usize,
     /// `true` if [`Command::Event`] is among the commands.
@@ -330,20 +330,14 @@ impl Mailbox {
         inner.is_closed = true;
         self.has_commands.store(false, Ordering::Release);
         self.has_queued.store(false, Ordering::Release);
-        let commands = std::mem::take(&mut inner.commands);
-        let queue = (!inner.queue.is_empty()).then(|| std::mem::take(&mut inner.queue));
+        let (commands, queue) =
+            (std::mem::take(&mut inner.commands), std::mem::take(&mut inner.queue));
         let charged = std::mem::take(&mut inner.charged);
         drop(inner);
         drop(queue);
         self.budget.remove(charged);
         self.room.notify_waiters();
         commands
-    }
-
-    /// Returns the memory that is counted for this mailbox, which nobody else can use any more.
-    pub(super) fn discharge(&mut self) {
-        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.budget.remove(std::mem::take(&mut inner.charged));
     }
 }
 

@@ -30,6 +30,7 @@
 //! | `subscriptions` | notifications that the application awaits |
 //! | `budget`, `memory` | the limits on waiting messages, handlers and answers |
 //! | `closing` | running, draining, closed; all times of the end |
+//! | `exchange` | the end of a connection for one message, as over HTTP |
 
 mod budget;
 mod caller;
@@ -37,6 +38,7 @@ pub(crate) mod closing;
 mod dispatch;
 mod driver;
 mod events;
+mod exchange;
 mod inline_host;
 mod log;
 mod mailbox;
@@ -53,7 +55,6 @@ pub(crate) mod worker_pool;
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -132,9 +133,8 @@ impl Connection {
         if let Some(lane_of) = router.lane_of() {
             session.set_lanes(lane_of);
         }
-        if router.has_closing() {
-            let routes = router.clone();
-            session.set_closing(Arc::new(move |method| routes.closes(method)));
+        if let Some(closes) = router.closing() {
+            session.set_closing(closes);
         }
         let kind = transport.kind();
         let outbox = match kind {
@@ -182,7 +182,6 @@ impl Connection {
             }
             let has_more = self.turn(inbox, cx, now)?;
             if self.is_answered() {
-                self.shared.has_ended.store(true, Ordering::Relaxed);
                 return Ok(());
             }
             if !has_more {
@@ -235,21 +234,6 @@ impl Connection {
             || self.can_send_queued()
             || (!self.receive.is_drained && self.may_read())
             || self.can_send_events()
-    }
-
-    /// Tells the transport of an exchange that nothing follows the messages in the outbox.
-    #[inline]
-    fn settle(&mut self) {
-        if self.kind.is_exchange()
-            && (self.receive.is_drained || self.is_closing())
-            && self.session.is_idle()
-            && !self.outgoing.has_events
-            && !self.shared.mailbox.has_commands()
-            && !self.shared.mailbox.has_queued()
-        {
-            self.outbox.set_settled();
-            self.is_flushed = false;
-        }
     }
 
     fn slice_is_over(&self, now: Instant) -> bool {

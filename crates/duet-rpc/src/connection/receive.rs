@@ -41,8 +41,6 @@ pub(super) struct Receive {
     pub(super) is_drained: bool,
     /// `true` if the input has ended.
     pub(super) has_ended: bool,
-    /// `true` if a batch has arrived. Only then does the session need to know about the batches of others.
-    has_batched: bool,
     /// `true` if the framing is still to be detected.
     framing_is_open: bool,
     timer: ReadTimer,
@@ -53,14 +51,7 @@ pub(super) struct Receive {
 impl Receive {
     pub(super) fn new(read_timeout: Option<Duration>, framing_is_open: bool) -> Self {
         let timer = ReadTimer::new(read_timeout);
-        Receive {
-            is_drained: true,
-            has_ended: false,
-            has_batched: false,
-            framing_is_open,
-            timer,
-            last_look: None,
-        }
+        Receive { is_drained: true, has_ended: false, framing_is_open, timer, last_look: None }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -217,9 +208,8 @@ impl Connection {
     }
 
     fn handle_batch(&mut self, mut entries: Batch<'_>, cx: &mut Context<'_>, now: Instant) {
-        if !std::mem::replace(&mut self.receive.has_batched, true)
-            && let Some(is_full) = self.shared.others_fill_batches()
-        {
+        // Not when the connection begins, because most connections have no batches.
+        if let Some(is_full) = self.shared.others_fill_batches() {
             self.session.set_others_fill_batches(is_full);
         }
         let batch = self.session.begin_batch();

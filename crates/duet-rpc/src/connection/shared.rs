@@ -80,13 +80,7 @@ pub(super) fn add(figure: &AtomicU64, count: u64) {
 
 impl Shared {
     /// The state of a new connection. Without a shared budget, the connection gets its own.
-    pub(crate) fn new(
-        profile: &Profile,
-        kind: TransportKind,
-        remote: Remote,
-        budget: Option<Arc<Budget>>,
-        registry: Option<Arc<Registry>>,
-    ) -> Self {
+    pub(crate) fn new(profile: &Profile, kind: TransportKind, budget: Option<Arc<Budget>>) -> Self {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;
         let budget = budget.unwrap_or_else(|| Budget::of_connection(limits.outgoing_bytes));
@@ -95,8 +89,8 @@ impl Shared {
             profile,
             span: log::connection(),
             kind,
-            remote,
-            registry,
+            remote: Remote::new(),
+            registry: None,
             ids: Ids::new(profile.ids, seed),
             state: PublishedState::new(kind),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),

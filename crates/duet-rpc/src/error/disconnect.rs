@@ -114,7 +114,8 @@ impl Disconnect {
 
     /// Adds the exit report of the child process, if there was one.
     pub(crate) fn with_exit_report(&self, exit_report: ExitReport) -> Self {
-        if exit_report.is_empty() {
+        let ExitReport { exit, last_stderr, stopped } = &exit_report;
+        if exit.is_none() && last_stderr.is_empty() && stopped.is_empty() {
             return self.clone();
         }
         let (lines, failure) = (exit_report.last_stderr.clone(), self.0.failure.clone());

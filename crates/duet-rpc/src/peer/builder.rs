@@ -76,7 +76,9 @@ impl PeerBuilder {
     /// The driver is boxed, because moving it costs more than the memory.
     pub(crate) fn build_driver(self) -> (Peer, Box<Driver>) {
         let PeerBuilder { transport, profile, router, remote, budget, registry } = self;
-        let shared = Arc::new(Shared::new(&profile, transport.kind(), remote, budget, registry));
+        let mut shared = Shared::new(&profile, transport.kind(), budget);
+        (shared.remote, shared.registry) = (remote, registry);
+        let shared = Arc::new(shared);
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
         (Peer::from_handle(handle), Box::new(driver))

@@ -326,11 +326,6 @@ impl Router {
         self.routes.by_name.get(method)
     }
 
-    /// Returns `true` if the arrival of some method closes the connection.
-    pub(crate) fn has_closing(&self) -> bool {
-        self.routes.has_closing
-    }
-
     /// Returns `true` if the arrival of a method closes the connection.
     pub(crate) fn closes(&self, method: &str) -> bool {
         self.find(method).is_some_and(|entry| entry.closes)

@@ -132,12 +132,6 @@ pub struct ExitReport {
     pub stopped: Vec<Stopped>,
 }
 
-impl ExitReport {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.exit.is_none() && self.last_stderr.is_empty() && self.stopped.is_empty()
-    }
-}
-
 /// A process that did not end by itself when a [`Child`] was closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

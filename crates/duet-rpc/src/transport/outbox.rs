@@ -44,7 +44,7 @@ pub struct Outbox {
     is_closing: bool,
     is_settled: bool,
     /// `true` if the transport of an exchange knows that nothing more will be sent.
-    has_ended: bool,
+    pub(crate) has_ended: bool,
     abandoned: Vec<Id>,
 }
 
@@ -199,12 +199,6 @@ impl Outbox {
     /// called last: nobody waits for its answer, so the transport can free its resources.
     pub fn next_abandoned(&mut self) -> Option<Id> {
         self.abandoned.pop()
-    }
-
-    /// Returns `true` if the transport has taken the signal that nothing more will be sent.
-    #[inline]
-    pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended
     }
 
     pub(crate) fn set_closing(&mut self) {

@@ -58,12 +58,12 @@ pub(super) struct Handover {
 
 /// A request whose head is judged.
 pub(super) struct Judged<B> {
-    next: Next<B>,
+    next: NextStep<B>,
     /// The value of `Access-Control-Allow-Origin` in the response.
     origin: Option<HeaderValue>,
 }
 
-enum Next<B> {
+enum NextStep<B> {
     /// Reads the message, and answers it.
     Answer(Post<B>),
     /// Skips the body, and refuses the request.
@@ -127,7 +127,10 @@ impl Responder {
             Ok(headers) => headers,
             Err(refusal) => {
                 let origin = self.rules.access.cors_origin(&parts);
-                return Judged { next: Next::Respond(refuse(&refusal, is_http1).into()), origin };
+                return Judged {
+                    next: NextStep::Respond(refuse(&refusal, is_http1).into()),
+                    origin,
+                };
             }
         };
         match self.rules.judge(&parts, &headers) {
@@ -138,25 +141,25 @@ impl Responder {
                 let remote = remote.with_headers(parts.headers);
                 let takes_events = headers.takes_events;
                 let post = Post { body, remote, takes_events, needs_session, is_http1 };
-                Judged { next: Next::Answer(post), origin }
+                Judged { next: NextStep::Answer(post), origin }
             }
             Ok((Admitted { origin, .. }, Asked::Preflight)) => {
                 let mut response = with_status(StatusCode::NO_CONTENT);
                 add_headers(response.headers_mut(), PREFLIGHT);
-                Judged { next: Next::Respond(response.into()), origin }
+                Judged { next: NextStep::Respond(response.into()), origin }
             }
             #[cfg(feature = "websocket")]
             Ok((mut admitted, Asked::WebSocket(accept))) => {
                 let origin = admitted.origin.take();
-                Judged { next: Next::Respond(self.hand_over(parts, admitted, accept)), origin }
+                Judged { next: NextStep::Respond(self.hand_over(parts, admitted, accept)), origin }
             }
             Err(refusal) => {
                 // An allowed page may read a refusal, too.
                 let origin = self.rules.access.cors_origin(&parts);
                 let next = match self.body_to_skip(&headers, &refusal) {
-                    BodyToSkip::None => Next::Respond(refuse(&refusal, false).into()),
-                    BodyToSkip::Short => Next::Skip { body, refusal, is_http1 },
-                    BodyToSkip::Long => Next::Respond(refuse(&refusal, is_http1).into()),
+                    BodyToSkip::None => NextStep::Respond(refuse(&refusal, false).into()),
+                    BodyToSkip::Short => NextStep::Skip { body, refusal, is_http1 },
+                    BodyToSkip::Long => NextStep::Respond(refuse(&refusal, is_http1).into()),
                 };
                 Judged { next, origin }
             }
@@ -166,12 +169,12 @@ impl Responder {
     pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Responded {
         let Judged { next, origin } = judged;
         let mut responded: Responded = match next {
-            Next::Answer(post) => self.answer(post).await.into(),
-            Next::Skip { body, refusal, is_http1 } => {
+            NextStep::Answer(post) => self.answer(post).await.into(),
+            NextStep::Skip { body, refusal, is_http1 } => {
                 let is_skipped = self.read(body, SHORT as usize).await.is_ok();
                 refuse(&refusal, is_http1 && !is_skipped).into()
             }
-            Next::Respond(responded) => responded,
+            NextStep::Respond(responded) => responded,
         };
         let response = &mut responded.response;
         if let Some(origin) = origin {
