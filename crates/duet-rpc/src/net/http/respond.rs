@@ -61,16 +61,17 @@ pub(super) struct Judged<B> {
     next: NextStep<B>,
     /// The value of `Access-Control-Allow-Origin` in the response.
     origin: Option<HeaderValue>,
+    is_http1: bool,
 }
 
 enum NextStep<B> {
     /// Reads the message, and answers it.
     Answer(Post<B>),
-    /// Skips the body, and refuses the request.
-    Skip {
-        body: B,
+    /// Skips the body if there is one, and refuses the request.
+    Refuse {
         refusal: HttpRefusal,
-        is_http1: bool,
+        body: Option<B>,
+        closes: bool,
     },
     Respond(Responded),
 }
@@ -82,15 +83,6 @@ struct Post<B> {
     takes_events: bool,
     /// `true` if its message may begin a session.
     needs_session: bool,
-    is_http1: bool,
-}
-
-/// The body of a refused request.
-enum BodyToSkip {
-    None,
-    Short,
-    /// Too long to skip, or its end is not known: the connection cannot be used again.
-    Long,
 }
 
 /// Maximum length of a refused request's body that is skipped. Skipping a longer body would cost more than a new
@@ -116,63 +108,62 @@ const EVENTS: &[(&str, &str)] =
     &[("content-type", EVENT_STREAM), ("cache-control", "no-cache"), ("x-accel-buffering", "no")];
 
 impl Responder {
-    /// Judges the head of a request. What it returns is small, because it is kept while the handler runs.
+    /// Judges the head of a request. The judgement is small, because it is kept while the handler runs.
     pub(super) fn judge<B: Body>(&self, request: Request<B>) -> Judged<B> {
         if let Some(progress) = &self.progress {
             progress.begin();
         }
         let (parts, body) = request.into_parts();
         let is_http1 = parts.version <= Version::HTTP_11;
-        let headers = match self.rules.check_head(&parts) {
-            Ok(headers) => headers,
-            Err(refusal) => {
-                let origin = self.rules.access.cors_origin(&parts);
-                return Judged {
-                    next: NextStep::Respond(refuse(&refusal, is_http1).into()),
-                    origin,
+        let judged = self.rules.check_head(&parts);
+        let judged = judged.map(|headers| (self.rules.judge(&parts, &headers), headers));
+        // An allowed page may read a refusal, too.
+        let refuse = |refusal, body, closes| {
+            let origin = self.rules.access.cors_origin(&parts);
+            (NextStep::Refuse { refusal, body, closes }, origin)
+        };
+        let (next, origin) = match judged {
+            Err(refusal) => refuse(refusal, None, true),
+            Ok((Err(refusal), headers)) => {
+                let closes = self.must_close(&headers, &refusal);
+                let body = Some(body).filter(|_| !closes && headers.length.is_some());
+                refuse(refusal, body, closes)
+            }
+            Ok((Ok((mut admitted, asked)), headers)) => {
+                let origin = admitted.origin.take();
+                let next = match asked {
+                    Asked::Answer => {
+                        let takes_events = headers.takes_events;
+                        let needs_session = takes_events && !parts.headers.contains_key(SESSION);
+                        let remote = with_identity(self.remote.clone(), admitted.identity);
+                        let remote = remote.with_headers(parts.headers);
+                        NextStep::Answer(Post { body, remote, takes_events, needs_session })
+                    }
+                    Asked::Preflight => {
+                        let mut response = with_status(StatusCode::NO_CONTENT);
+                        add_headers(response.headers_mut(), PREFLIGHT);
+                        NextStep::Respond(response.into())
+                    }
+                    #[cfg(feature = "websocket")]
+                    Asked::WebSocket(accept) => {
+                        NextStep::Respond(self.hand_over(parts, admitted, accept))
+                    }
                 };
+                (next, origin)
             }
         };
-        match self.rules.judge(&parts, &headers) {
-            Ok((Admitted { identity, origin, .. }, Asked::Answer)) => {
-                let needs_session =
-                    headers.takes_events && !parts.headers.contains_key(session::SESSION);
-                let remote = with_identity(self.remote.clone(), identity);
-                let remote = remote.with_headers(parts.headers);
-                let takes_events = headers.takes_events;
-                let post = Post { body, remote, takes_events, needs_session, is_http1 };
-                Judged { next: NextStep::Answer(post), origin }
-            }
-            Ok((Admitted { origin, .. }, Asked::Preflight)) => {
-                let mut response = with_status(StatusCode::NO_CONTENT);
-                add_headers(response.headers_mut(), PREFLIGHT);
-                Judged { next: NextStep::Respond(response.into()), origin }
-            }
-            #[cfg(feature = "websocket")]
-            Ok((mut admitted, Asked::WebSocket(accept))) => {
-                let origin = admitted.origin.take();
-                Judged { next: NextStep::Respond(self.hand_over(parts, admitted, accept)), origin }
-            }
-            Err(refusal) => {
-                // An allowed page may read a refusal, too.
-                let origin = self.rules.access.cors_origin(&parts);
-                let next = match self.body_to_skip(&headers, &refusal) {
-                    BodyToSkip::None => NextStep::Respond(refuse(&refusal, false).into()),
-                    BodyToSkip::Short => NextStep::Skip { body, refusal, is_http1 },
-                    BodyToSkip::Long => NextStep::Respond(refuse(&refusal, is_http1).into()),
-                };
-                Judged { next, origin }
-            }
-        }
+        Judged { next, origin, is_http1 }
     }
 
     pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Responded {
-        let Judged { next, origin } = judged;
+        let Judged { next, origin, is_http1 } = judged;
         let mut responded: Responded = match next {
-            NextStep::Answer(post) => self.answer(post).await.into(),
-            NextStep::Skip { body, refusal, is_http1 } => {
-                let is_skipped = self.read(body, SHORT as usize).await.is_ok();
-                refuse(&refusal, is_http1 && !is_skipped).into()
+            NextStep::Answer(post) => self.answer(post, is_http1).await.into(),
+            NextStep::Refuse { refusal, body, mut closes } => {
+                if let Some(body) = body {
+                    closes = self.read(body, SHORT as usize).await.is_err();
+                }
+                refuse(&refusal, closes && is_http1).into()
             }
             NextStep::Respond(responded) => responded,
         };
@@ -188,8 +179,8 @@ impl Responder {
         responded
     }
 
-    async fn answer<B: Body>(&self, post: Post<B>) -> Response<HttpBody> {
-        let Post { body, remote, takes_events, needs_session, is_http1 } = post;
+    async fn answer<B: Body>(&self, post: Post<B>, is_http1: bool) -> Response<HttpBody> {
+        let Post { body, remote, takes_events, needs_session } = post;
         let message = match self.read(body, self.rules.message_bytes()).await {
             Ok(message) => message,
             Err(refusal) => return refuse(&refusal, is_http1),
@@ -292,18 +283,16 @@ impl Responder {
         self.progress.as_ref().is_some_and(|progress| progress.is_late())
     }
 
-    /// Decides about the body of a refused request.
-    fn body_to_skip(&self, headers: &BodyHeaders, refusal: &HttpRefusal) -> BodyToSkip {
-        let is_last = self.rules.serves_web_sockets_alone()
+    /// Returns `true` if the connection of a refused request cannot be used again, because its body is too long to
+    /// skip, or may never come.
+    fn must_close(&self, headers: &BodyHeaders, refusal: &HttpRefusal) -> bool {
+        let length = headers.length.unwrap_or(0);
+        self.rules.serves_web_sockets_alone()
             || refusal.status == StatusCode::PAYLOAD_TOO_LARGE
-            || headers.is_chunked;
-        match headers.length.unwrap_or(0) {
-            _ if is_last => BodyToSkip::Long,
-            0 => BodyToSkip::None,
+            || headers.is_chunked
+            || length > SHORT
             // A client that waits for `100 Continue` may not send the body at all.
-            length if length <= SHORT && headers.expects_continue.is_none() => BodyToSkip::Short,
-            _ => BodyToSkip::Long,
-        }
+            || (length > 0 && headers.expects_continue.is_some())
     }
 }
 
