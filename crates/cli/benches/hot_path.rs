@@ -15,12 +15,16 @@
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use duet_rpc::proto::frame::{Framing, FramingChoice, write_frame};
-use duet_rpc::{Arrival, End, Ended, Failure, Observer, Profile, Router, quick};
+use duet_rpc::transport::Listener;
+use duet_rpc::{Arrival, End, Ended, Failure, Observer, Profile, Router, Server, quick};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::value::RawValue;
 
 const SERVE: &str = "--serve";
@@ -34,7 +38,7 @@ const HOOKS: f64 = 0.03;
 /// A kind of work, and the allowed cost of one message.
 struct Row {
     name: &'static str,
-    framing: Framing,
+    over: Over,
     method: &'static str,
     params: fn() -> String,
     /// Number of requests sent together.
@@ -43,11 +47,22 @@ struct Row {
     instructions: f64,
 }
 
-const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f64) -> Row {
-    Row { name, framing, method: "echo", params: small, burst, bursts: 2000 / burst, instructions }
+/// The transport of a row.
+#[derive(Clone, Copy)]
+enum Over {
+    Stdio(Framing),
+    /// One kept connection.
+    Http,
 }
 
-fn rows() -> [Row; 10] {
+const HTTP: &str = "http";
+
+const fn row(name: &'static str, framing: Framing, burst: usize, instructions: f64) -> Row {
+    let over = Over::Stdio(framing);
+    Row { name, over, method: "echo", params: small, burst, bursts: 2000 / burst, instructions }
+}
+
+fn rows() -> [Row; 11] {
     [
         row("round trip, 64 B", Framing::Lsp, 1, 3980.0),
         Row { method: "hook", ..row("round trip, guard and observer", Framing::Lsp, 1, 4420.0) },
@@ -66,15 +81,16 @@ fn rows() -> [Row; 10] {
         Row { method: "later", ..row("64 at once, handler waits", Framing::Lsp, 64, 8490.0) },
         Row { method: "hook", ..row("64 at once, guard and observer", Framing::Lsp, 64, 2346.0) },
         Row { method: "wrap", ..row("64 at once, wrapper", Framing::Lsp, 64, 3204.0) },
+        Row { over: Over::Http, ..row("round trip over HTTP, 64 B", Framing::Ndjson, 1, 22_700.0) },
     ]
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if let [first, framing, ..] = &arguments[..]
+    if let [first, over, ..] = &arguments[..]
         && first == SERVE
     {
-        return serve(framing);
+        return serve(over);
     }
     if !has_avx2() {
         println!("SKIPPED: the table is for processors with AVX2");
@@ -150,7 +166,7 @@ impl Row {
             .args(["-q", "--tool=callgrind"])
             .arg(format!("--callgrind-out-file={}", counts.display()))
             .arg(std::env::current_exe()?)
-            .args([SERVE, self.framing.name()])
+            .args([SERVE, self.over.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -158,12 +174,21 @@ impl Row {
         let (Some(mut input), Some(mut output)) = (input, output) else {
             return Err(io::Error::other("a child without pipes"));
         };
-        let burst: Vec<_> = (0..self.burst).flat_map(|number| self.request(number)).collect();
-        for _ in 0..bursts {
-            input.write_all(&burst)?;
-            read_results(&mut output, self.burst)?;
+        match self.over {
+            Over::Stdio(_) => {
+                self.play(bursts, &mut input, &mut output)?;
+                drop(input);
+            }
+            Over::Http => {
+                let mut address = String::new();
+                BufReader::new(output).read_line(&mut address)?;
+                let place = address.trim().trim_start_matches("http://").trim_end_matches('/');
+                let input = TcpStream::connect(place)?;
+                input.set_nodelay(true)?;
+                self.play(bursts, &mut &input, &mut &input)?;
+                kill(Pid::from_raw(server.id() as i32), Signal::SIGTERM)?;
+            }
         }
-        drop(input);
         if !server.wait()?.success() {
             return Err(io::Error::other("the server failed"));
         }
@@ -175,16 +200,44 @@ impl Row {
             .ok_or_else(|| io::Error::other("callgrind printed no totals"))
     }
 
+    /// Sends the requests, and waits for the results of each burst.
+    fn play(
+        &self,
+        bursts: usize,
+        input: &mut impl Write,
+        output: &mut impl Read,
+    ) -> io::Result<()> {
+        let burst: Vec<_> = (0..self.burst).flat_map(|number| self.request(number)).collect();
+        for _ in 0..bursts {
+            input.write_all(&burst)?;
+            read_results(output, self.burst)?;
+        }
+        Ok(())
+    }
+
     fn request(&self, number: usize) -> Vec<u8> {
         let (id, method, params) = (10_000_000 + number, self.method, (self.params)());
         let text =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
         let mut request = Vec::new();
-        let Ok(()) = write_frame(self.framing, &mut request, |out| {
+        let Over::Stdio(framing) = self.over else {
+            let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json";
+            return format!("{head}\r\nContent-Length: {}\r\n\r\n{text}", text.len()).into_bytes();
+        };
+        let Ok(()) = write_frame(framing, &mut request, |out| {
             out.extend_from_slice(text.as_bytes());
             Ok::<_, std::convert::Infallible>(())
         });
         request
+    }
+}
+
+impl Over {
+    fn name(self) -> &'static str {
+        match self {
+            Over::Stdio(framing) => framing.name(),
+            Over::Http => HTTP,
+        }
     }
 }
 
@@ -240,9 +293,11 @@ impl Observer for Counter {
     }
 }
 
-fn serve(framing: &str) -> ExitCode {
-    let framing = Framing::ALL.into_iter().find(|known| known.name() == framing);
-    let Some(framing) = framing else { return ExitCode::FAILURE };
+fn serve(over: &str) -> ExitCode {
+    let framing = Framing::ALL.into_iter().find(|known| known.name() == over);
+    let Some(framing) = framing.or((over == HTTP).then_some(Framing::Ndjson)) else {
+        return ExitCode::FAILURE;
+    };
     // Method names of equal length, so that the rows differ in nothing else.
     let echo = |name| Router::new().method(name, quick(async |params: Box<RawValue>| params));
     let hooked = echo("hook").observe(Counter::default()).guard(|message| {
@@ -260,5 +315,14 @@ fn serve(framing: &str) -> ExitCode {
         }),
     );
     let profile = Profile::agent().with(|it| it.framing = FramingChoice::Fixed(framing));
-    duet_rpc::serve(profile.max_in_flight(64), router)
+    let profile = profile.max_in_flight(64);
+    if over != HTTP {
+        return duet_rpc::serve(profile, router);
+    }
+    let Ok(listener) = Listener::bind("http://127.0.0.1:0/") else { return ExitCode::FAILURE };
+    println!("{}", listener.address());
+    match Server::new().profile(profile).router(router).listen(listener).run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
 }

@@ -1,8 +1,9 @@
 //! Extensions: values that the application keeps with a connection, one of each type.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::panic_guard;
 use crate::sync::lock;
@@ -10,11 +11,11 @@ use crate::sync::lock;
 /// Values by their type; `None` once the connection is over.
 pub(crate) struct Extensions(Mutex<Option<Values>>);
 
-type Values = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
+type Values = FxHashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 impl Default for Extensions {
     fn default() -> Self {
-        Extensions(Mutex::new(Some(Values::new())))
+        Extensions(Mutex::new(Some(Values::default())))
     }
 }
 
@@ -41,6 +42,14 @@ impl Extensions {
     pub(crate) fn close(&self) {
         let values = self.lock().take();
         let _ = panic_guard::catch(move || drop(values));
+    }
+
+    /// Drops all values of a connection that nobody else holds.
+    pub(crate) fn clear(&mut self) {
+        let values = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if values.as_ref().is_some_and(|values| !values.is_empty()) {
+            self.close();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Values>> {

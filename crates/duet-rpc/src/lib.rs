@@ -197,6 +197,7 @@ mod stdio;
 mod sync;
 #[doc(hidden)]
 pub mod threads;
+mod timers;
 pub mod transport;
 
 pub use call::Call;

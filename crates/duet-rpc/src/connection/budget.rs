@@ -49,7 +49,7 @@ pub(super) struct Window {
     stall: Option<Silence>,
     /// The figures that were last published to the handles.
     published: Option<(usize, usize)>,
-    batch_bytes: usize,
+    pub(super) batch_bytes: usize,
 }
 
 /// Time without a sign that the remote reads.

@@ -15,6 +15,8 @@
 //! | a close was asked for | those that arrived before the close | `drain_timeout` since the close |
 //! | a write failed | none | no call of ours is pending, or after [`READ_GRACE`] |
 //!
+//! The module `exchange` ends most requests over HTTP without these stages.
+//!
 //! Once per turn, [`Connection::check_over`] checks whether anything is left, and so whether the connection is over.
 //!
 //! | time of the end | limits |
@@ -197,7 +199,7 @@ impl Connection {
                 calls_fail_at: None,
                 silence: None,
             };
-            self.shared.set_state(ConnectionState::Draining);
+            self.shared.state.set(ConnectionState::Draining);
             self.outbox.set_closing();
             // A transport that has sent everything may have to react to the close.
             self.is_flushed &= self.kind == TransportKind::Bytes;
@@ -362,14 +364,18 @@ impl Connection {
 
     /// Ends a connection whose driver is dropped.
     pub(super) fn drop_stage(&mut self) {
-        if !matches!(self.stage, Stage::Closed(_)) {
-            self.abandon(Disconnect::dropped());
-            self.set_closed(Disconnect::dropped());
+        if matches!(self.stage, Stage::Closed(_)) || self.end_alone() {
+            return;
         }
+        let is_answered = self.is_answered();
+        let reason = if is_answered { CloseReason::RemoteClosed } else { CloseReason::Closed };
+        let end = Disconnect::new(reason, None);
+        self.abandon(end.clone());
+        self.set_closed(end);
     }
 
     fn set_closed(&mut self, disconnect: Disconnect) {
-        self.shared.set_state(ConnectionState::Disconnected(disconnect.clone()));
+        self.shared.state.set(ConnectionState::Disconnected(disconnect.clone()));
         let closed = Stage::Closed(disconnect.clone());
         if let Stage::Closing { mut callers, .. } = std::mem::replace(&mut self.stage, closed) {
             fail_calls(&mut callers, &disconnect);

@@ -126,12 +126,13 @@ impl Connection {
     #[inline]
     pub(super) fn begin(&mut self) {
         if !std::mem::replace(&mut self.dispatch.has_begun, true) {
-            let runtime = tokio::runtime::Handle::current();
-            let has_threads = runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
-            if has_threads && self.dispatch.pool.is_none() {
+            let runtime = || tokio::runtime::Handle::current().runtime_flavor();
+            if self.dispatch.pool.is_none() && runtime() == RuntimeFlavor::MultiThread {
                 self.dispatch.pool = Some(WorkerPool::of_process());
             }
-            self.shared.set_state(ConnectionState::Connected);
+            if !self.kind.is_exchange() {
+                self.shared.state.set(ConnectionState::Connected);
+            }
         }
     }
 
@@ -218,7 +219,10 @@ impl Connection {
             Some((span, _)) => span.in_scope(|| host.run(entry, is_inline, params, &mut slot)),
         };
         let InlineHost { job, end, flag, .. } = host;
-        self.dispatch.put_slot(entry.index, slot);
+        // The only message of an exchange needs no slot for the next one.
+        if !self.kind.is_exchange() {
+            self.dispatch.put_slot(entry.index, slot);
+        }
         if let Some(begun) = begun {
             entry.pace.record(begun.elapsed());
         }

@@ -33,6 +33,11 @@ impl Driver {
         Driver { inbox, connection: Connection::new(transport, router, shared, handle, framing) }
     }
 
+    /// The span of the connection, for the log.
+    pub(crate) fn span(&self) -> &tracing::Span {
+        &self.connection.shared.span
+    }
+
     /// Shares the thread, and its large buffers, with other connections.
     pub(crate) fn share_thread(&mut self) {
         self.connection.shares_thread = true;

@@ -64,7 +64,7 @@ impl Command {
 }
 
 pub(crate) struct Mailbox {
-    inner: Mutex<MailboxState>,
+    pub(super) inner: Mutex<MailboxState>,
     has_commands: AtomicBool,
     /// `true` if messages wait for room.
     has_queued: AtomicBool,
@@ -82,13 +82,13 @@ pub(crate) struct Mailbox {
 }
 
 #[derive(Default)]
-struct MailboxState {
+pub(super) struct MailboxState {
     commands: Vec<Command>,
     queue: SendQueue,
     /// The number of bytes in the commands and in the outbox.
     outgoing: usize,
     /// The memory for these bytes, as counted by the budget.
-    charged: usize,
+    pub(super) charged: usize,
     /// The number of calls among the commands, including calls that were dropped since.
     calls: usize,
     /// `true` if [`Command::Event`] is among the commands.

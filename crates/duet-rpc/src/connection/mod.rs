@@ -30,6 +30,7 @@
 //! | `subscriptions` | notifications that the application awaits |
 //! | `budget`, `memory` | the limits on waiting messages, handlers and answers |
 //! | `closing` | running, draining, closed; all times of the end |
+//! | `exchange` | the end of a connection for one message, as over HTTP |
 
 mod budget;
 mod caller;
@@ -37,6 +38,7 @@ pub(crate) mod closing;
 mod dispatch;
 mod driver;
 mod events;
+mod exchange;
 mod inline_host;
 mod log;
 mod mailbox;
@@ -45,6 +47,7 @@ mod outgoing;
 mod receive;
 mod send_queue;
 mod shared;
+mod state;
 mod subscriptions;
 mod tasks;
 mod uncorrelated;
@@ -77,6 +80,7 @@ pub use self::uncorrelated::UnusableAnswer;
 use crate::error::Disconnect;
 use crate::peer::Handle;
 use crate::router::{Router, Stopwatch};
+use crate::timers;
 use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
 
 /// The number of turns before other tasks of the thread run, even if there is more to do.
@@ -129,10 +133,8 @@ impl Connection {
         if let Some(lane_of) = router.lane_of() {
             session.set_lanes(lane_of);
         }
-        let routes = router.clone();
-        session.set_closing(Arc::new(move |method| routes.closes(method)));
-        if let Some(is_full) = shared.others_fill_batches() {
-            session.set_others_fill_batches(is_full);
+        if let Some(closes) = router.closing() {
+            session.set_closing(closes);
         }
         if transport.reports_exit() {
             session.ignore_noise();
@@ -181,7 +183,11 @@ impl Connection {
                     break;
                 }
             }
-            if !self.turn(inbox, cx, now)? {
+            let has_more = self.turn(inbox, cx, now)?;
+            if self.is_answered() {
+                return Ok(());
+            }
+            if !has_more {
                 if self.sleep_until_next(inbox, cx, now) {
                     return Ok(());
                 }
@@ -231,22 +237,6 @@ impl Connection {
             || self.can_send_queued()
             || (!self.receive.is_drained && self.may_read())
             || self.can_send_events()
-    }
-
-    /// Tells the transport of an exchange that no answer will follow.
-    #[inline]
-    fn settle(&mut self) {
-        if self.kind.is_exchange()
-            && (self.receive.is_drained || self.is_closing())
-            && self.outbox.is_empty()
-            && self.session.is_idle()
-            && !self.outgoing.has_events
-            && !self.shared.mailbox.has_commands()
-            && !self.shared.mailbox.has_queued()
-        {
-            self.outbox.set_settled();
-            self.is_flushed = false;
-        }
     }
 
     fn slice_is_over(&self, now: Instant) -> bool {
@@ -315,7 +305,7 @@ impl Connection {
             return false;
         }
         let next = tokio::time::Instant::from_std(next);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
+        let sleep = self.sleep.get_or_insert_with(|| timers::sleep_until(next));
         // A timer that fires early does no harm; setting it again for each message would.
         if sleep.deadline() > next || sleep.is_elapsed() {
             sleep.as_mut().reset(next);

@@ -19,7 +19,8 @@ async fn p9_messages_that_wait_while_a_shared_budget_is_spent_do_not_keep_the_dr
     let (here, mut there) = tokio::io::duplex(10);
     let transport = Box::new(Stream::from_io(here));
     let (peer, mut driver) =
-        PeerBuilder::boxed(transport).profile(profile).budget(&budget).build_driver();
+        PeerBuilder { profile, budget: Some(budget.clone()), ..PeerBuilder::boxed(transport) }
+            .build_driver();
     peer.notify("fill", ["x".repeat(500)]).await.expect("there is room");
     let mut waiting = pin!(peer.notify("next", ()));
     tokio::select! {

@@ -108,7 +108,8 @@ impl Connection {
                 self.receive.is_drained = false;
                 // The transport itself may have to answer, for example a ping.
                 self.is_flushed &= self.kind == TransportKind::Bytes;
-                self.idle_at = Some(now + IDLE);
+                // An exchange is over before it could free memory, and a timer for it would cost a system call.
+                self.idle_at = (!self.kind.is_exchange()).then(|| now + IDLE);
                 Ok(true)
             }
             Poll::Ready(Ok(Received::Eof)) => {
@@ -207,6 +208,10 @@ impl Connection {
     }
 
     fn handle_batch(&mut self, mut entries: Batch<'_>, cx: &mut Context<'_>, now: Instant) {
+        // Not when the connection begins, because most connections have no batches.
+        if let Some(is_full) = self.shared.others_fill_batches() {
+            self.session.set_others_fill_batches(is_full);
+        }
         let batch = self.session.begin_batch();
         while let Some((text, message)) = entries.next_entry() {
             self.handle_message(&message, &text, Some(batch), cx, now);

@@ -5,13 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::message::ErrorObject;
+use duet_rpc_proto::policy::IdStyle;
 use duet_rpc_proto::session::{Ids, Key};
-use tokio::sync::{SetOnce, watch};
+use tokio::sync::SetOnce;
 
 use super::events::Streams;
 use super::mailbox::Mailbox;
 use super::memory::Budget;
 use super::send_queue::WaitForRoom;
+use super::state::PublishedState;
 use super::subscriptions::Subscriptions;
 use super::{UnusableAnswer, log, now};
 use crate::context::Flag;
@@ -32,7 +34,7 @@ pub(crate) struct Shared {
     /// The connections of the server to which this one belongs; `None` without a server.
     pub(crate) registry: Option<Arc<Registry>>,
     pub(crate) ids: Ids,
-    pub(crate) state: watch::Sender<ConnectionState>,
+    pub(crate) state: PublishedState,
     pub(crate) mailbox: Mailbox,
     pub(super) budget: Arc<Budget>,
     pub(super) streams: Streams,
@@ -48,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) on_close: OnceLock<OnClose>,
     /// Set when the connection ends, before its handlers are stopped.
     pub(crate) gone: Flag,
+    /// `true` if an exchange is over, so that it needs no close command.
+    pub(crate) has_ended: AtomicBool,
     /// Values that the application keeps with the connection.
     pub(crate) extensions: Extensions,
 }
@@ -80,14 +84,15 @@ impl Shared {
         let profile = profile.with(|it| it.limits = it.limits.usable());
         let limits = &profile.limits;
         let budget = budget.unwrap_or_else(|| Budget::of_connection(limits.outgoing_bytes));
+        let seed = if profile.ids == IdStyle::Uuid { random::seed() } else { 0 };
         Shared {
             profile,
             span: log::connection(),
             kind,
             remote: Remote::new(),
             registry: None,
-            ids: Ids::new(profile.ids, random::seed()),
-            state: watch::Sender::new(ConnectionState::Connecting),
+            ids: Ids::new(profile.ids, seed),
+            state: PublishedState::new(kind),
             mailbox: Mailbox::new(limits, Arc::clone(&budget)),
             budget,
             streams: Streams::default(),
@@ -98,17 +103,9 @@ impl Shared {
             unusable: SetOnce::new(),
             on_close: OnceLock::new(),
             gone: Flag::new(),
+            has_ended: AtomicBool::new(false),
             extensions: Extensions::default(),
         }
-    }
-
-    /// Changes the state. Waking costs more than the change, so it is done only if somebody waits. The lock of the
-    /// channel orders this with a new receiver: it is counted here, or reads the new state.
-    pub(super) fn set_state(&self, state: ConnectionState) {
-        self.state.send_if_modified(|current| {
-            *current = state;
-            self.state.receiver_count() > 0
-        });
     }
 
     /// Sends a notification. Without room it waits in the send queue, and this returns the wait.
@@ -154,7 +151,7 @@ impl Shared {
 
     /// The error of an operation that came too late.
     pub(crate) fn closed_error(&self) -> Error {
-        match &*self.state.borrow() {
+        match self.state.get() {
             ConnectionState::Disconnected(disconnect) => disconnect.to_error(),
             _ if self.kind.is_exchange() => Error::new(ErrorKind::OneWay),
             _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),

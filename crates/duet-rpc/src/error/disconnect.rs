@@ -112,8 +112,12 @@ impl Disconnect {
         Disconnect::new(reason, Some(Error::new(ErrorKind::Transport).caused_by(error)))
     }
 
-    /// Adds the exit report of the child process.
+    /// Adds the exit report of the child process, if there was one.
     pub(crate) fn with_exit_report(&self, exit_report: ExitReport) -> Self {
+        let ExitReport { exit, last_stderr, stopped } = &exit_report;
+        if exit.is_none() && last_stderr.is_empty() && stopped.is_empty() {
+            return self.clone();
+        }
         let (lines, failure) = (exit_report.last_stderr.clone(), self.0.failure.clone());
         let last_stderr = (!lines.is_empty()).then_some(StderrCause { lines, failure });
         Disconnect(Arc::new(DisconnectDetails {

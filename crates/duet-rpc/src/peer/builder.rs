@@ -31,14 +31,14 @@ use crate::transport::Transport;
 /// ```
 #[must_use = "nothing happens before `spawn` or `build`"]
 pub struct PeerBuilder {
-    transport: Box<dyn Transport>,
-    profile: Profile,
-    router: Router,
-    remote: Remote,
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) profile: Profile,
+    pub(crate) router: Router,
+    pub(crate) remote: Remote,
     /// The budget for unsent bytes that the peer shares with other connections.
-    budget: Option<Arc<Budget>>,
-    /// The connections of the server to which the peer belongs.
-    registry: Option<Arc<Registry>>,
+    pub(crate) budget: Option<Arc<Budget>>,
+    /// The connections of the server to which the peer belongs. The peer must also [enter](Registry::enter) it.
+    pub(crate) registry: Option<Arc<Registry>>,
 }
 
 impl PeerBuilder {
@@ -66,18 +66,6 @@ impl PeerBuilder {
         self
     }
 
-    /// Shares a budget for unsent bytes with other connections.
-    pub(crate) fn budget(mut self, budget: &Arc<Budget>) -> Self {
-        self.budget = Some(Arc::clone(budget));
-        self
-    }
-
-    /// Sets the registry of the server. The peer must also [enter](Registry::enter) it.
-    pub(crate) fn registry(mut self, registry: &Arc<Registry>) -> Self {
-        self.registry = Some(Arc::clone(registry));
-        self
-    }
-
     /// Makes the peer and its driver, the future that reads, writes and runs handlers. Spawn or await the driver
     /// inside a tokio runtime with I/O and time enabled: without it, nothing happens on the connection. The driver
     /// ends with the connection, and returns the reason.
@@ -85,15 +73,15 @@ impl PeerBuilder {
         self.build_driver()
     }
 
-    pub(crate) fn build_driver(self) -> (Peer, Driver) {
+    /// The driver is boxed, because moving it costs more than the memory.
+    pub(crate) fn build_driver(self) -> (Peer, Box<Driver>) {
         let PeerBuilder { transport, profile, router, remote, budget, registry } = self;
         let mut shared = Shared::new(&profile, transport.kind(), budget);
-        shared.remote = remote;
-        shared.registry = registry;
+        (shared.remote, shared.registry) = (remote, registry);
         let shared = Arc::new(shared);
         let handle = Arc::new(Handle(Arc::clone(&shared)));
         let driver = Driver::new(transport, router, shared, Arc::downgrade(&handle));
-        (Peer::from_handle(handle), driver)
+        (Peer::from_handle(handle), Box::new(driver))
     }
 
     /// Makes the peer and spawns its driver on the current runtime.

@@ -57,7 +57,9 @@ pub(crate) struct Handle(pub(crate) Arc<Shared>);
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.mailbox.post(Command::Close(None));
+        if !self.0.has_ended.load(Ordering::Relaxed) {
+            self.0.mailbox.post(Command::Close(None));
+        }
     }
 }
 
@@ -248,7 +250,7 @@ impl Peer {
 
     /// The state of the connection.
     pub fn state(&self) -> ConnectionState {
-        self.shared().state.borrow().clone()
+        self.shared().state.get()
     }
 
     /// The state of the connection, as a channel to wait on.

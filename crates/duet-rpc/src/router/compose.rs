@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use duet_rpc_proto::message::Params;
-use duet_rpc_proto::session::LaneOf;
+use duet_rpc_proto::session::{Closes, LaneOf};
 
 use super::{Entry, Router, Routes};
 use crate::handler::{Arguments, AtMostOneParams, Handler, IntoFailure, Output, Returns, Writable};
@@ -151,6 +151,15 @@ impl Router {
             let lane_of = entry.and_then(|entry| entry.lane_of.as_ref());
             lane_of.or(routes.lane_of.as_ref())?(method, params)
         }))
+    }
+
+    /// A function that knows the methods whose arrival closes the connection; `None` if there are none.
+    pub(crate) fn closing(&self) -> Option<Closes> {
+        if !self.routes.has_closing {
+            return None;
+        }
+        let routes = self.clone();
+        Some(Arc::new(move |method| routes.closes(method)))
     }
 }
 

@@ -106,6 +106,8 @@ struct Routes {
     layers: Layers,
     /// The index of the next entry.
     next_index: usize,
+    /// `true` if the arrival of some method closes the connection.
+    has_closing: bool,
 }
 
 /// A method: its handler, its middleware, and its measured pace and answer size.
@@ -160,6 +162,7 @@ impl Routes {
             None => self.take_index(),
         };
         entry.set_layers(&self.layers);
+        self.has_closing |= entry.closes;
         self.by_name.insert((&*entry.name).into(), Arc::new(entry));
     }
 }

@@ -360,7 +360,8 @@ impl Server {
         let must_linger = Arc::new(AtomicBool::new(false));
         let transport = WatchedStdio::new(stdio, watch, &must_linger);
         let HubBuilder { profile, router, on_connect, registry, .. } = self.hub;
-        let peer = Peer::builder(transport).profile(profile).router(router).registry(&registry);
+        let mut peer = Peer::builder(transport).profile(profile).router(router);
+        peer.registry = Some(Arc::clone(&registry));
         let (peer, mut driver) = peer.build_driver();
         driver.use_pool(workers);
         let alarm = watch.alarm.clone();
@@ -379,7 +380,7 @@ impl Server {
         }
         let _entry = registry.enter(peer, || false);
         let disconnect = match handoff {
-            Some((handoff, input)) => HandedOver::new(driver, handoff, input).await?,
+            Some((handoff, input)) => HandedOver::new(*driver, handoff, input).await?,
             None => driver.await,
         };
         // If nothing is left to drain, the connection may close before the task has logged the trigger.

@@ -4,12 +4,12 @@
 //! available from the beginning, and the code that polls the driver takes the replies. So neither waits for the
 //! other, and dropping an exchange drops its driver, which stops its handlers.
 
-use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use super::fifo::Fifo;
 use super::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use crate::sync::lock;
 
@@ -28,9 +28,16 @@ pub(crate) type SharedOutput = Arc<Mutex<ExchangeOutput>>;
 
 #[derive(Default)]
 pub(crate) struct ExchangeOutput {
-    messages: VecDeque<Vec<u8>>,
+    messages: Fifo<Vec<u8>>,
     /// `true` if nothing more will be sent.
     is_settled: bool,
+}
+
+impl ExchangeOutput {
+    /// Returns `true` if there is nothing to take.
+    fn is_unchanged(&self) -> bool {
+        self.messages.first().is_none() && !self.is_settled
+    }
 }
 
 impl ExchangeTransport {
@@ -63,28 +70,22 @@ impl Transport for ExchangeTransport {
         _: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        if let Some(message) = self.message.take() {
-            inbox.push_owned(message)?;
-            return Poll::Ready(Ok(Received::Data));
-        }
-        // The end comes only after the answer, because a connection gives its handlers little time after the end.
-        match lock(&self.sent).is_settled {
-            true => Poll::Ready(Ok(Received::Eof)),
-            // The exchange polls again after a change.
-            false => Poll::Pending,
-        }
+        // The input does not end, because a connection gives its handlers little time after the end.
+        let Some(message) = self.message.take() else { return Poll::Pending };
+        inbox.push_owned(message)?;
+        Poll::Ready(Ok(Received::Data))
     }
 
     /// Takes only a part: the rest stays in the outbox, where the connection counts it, until this part was taken.
     /// Then the exchange polls again.
     fn poll_send(&mut self, _: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         let mut sent = lock(&self.sent);
-        let mut room = if sent.messages.is_empty() { AT_ONCE } else { 0 };
+        let mut room = if sent.messages.first().is_none() { AT_ONCE } else { 0 };
         while room > 0
             && let Some(message) = outbox.take_message()
         {
             room = room.saturating_sub(message.len());
-            sent.messages.push_back(message);
+            sent.messages.push(message);
         }
         if !outbox.is_empty() {
             return Poll::Pending;
@@ -114,23 +115,18 @@ impl<D: Future + Unpin> Exchange<D> {
     /// Drives the connection. Ready with the next reply, and with `None` after the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         loop {
-            let was_settled = {
-                let mut sent = lock(&self.sent);
-                if let Some(message) = sent.messages.pop_front() {
-                    return Poll::Ready(Some(message));
-                }
-                sent.is_settled
-            };
-            if self.end.is_some() {
+            let mut sent = lock(&self.sent);
+            if let Some(message) = sent.messages.pop() {
+                return Poll::Ready(Some(message));
+            }
+            if sent.is_settled || self.end.is_some() {
                 return Poll::Ready(None);
             }
-            if let Poll::Ready(end) = Pin::new(&mut self.driver).poll(cx) {
-                self.end = Some(end);
-                continue;
-            }
-            let sent = lock(&self.sent);
-            if sent.messages.is_empty() && sent.is_settled == was_settled {
-                return Poll::Pending;
+            drop(sent);
+            match Pin::new(&mut self.driver).poll(cx) {
+                Poll::Ready(end) => self.end = Some(end),
+                Poll::Pending if lock(&self.sent).is_unchanged() => return Poll::Pending,
+                Poll::Pending => {}
             }
         }
     }
@@ -141,7 +137,7 @@ impl<D: Future + Unpin> Exchange<D> {
         lock(&self.sent).is_settled
     }
 
-    /// The reason for the end, once there is one.
+    /// The reason for the end, if the connection ended before it was settled.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self) -> Option<&D::Output> {
         self.end.as_ref()

@@ -1,6 +1,5 @@
 //! Inbox: bytes or messages that were received and not yet handled.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
@@ -12,6 +11,7 @@ use duet_rpc_proto::{Limits, Profile};
 
 use super::TransportKind;
 use super::buffer_pool::{self, Spare};
+use super::fifo::Fifo;
 
 /// The input of a connection, where a transport puts received bytes or whole messages.
 pub struct Inbox {
@@ -24,7 +24,7 @@ pub struct Inbox {
     /// The start of the unfinished message.
     unfinished: usize,
     /// The lengths of the complete messages; `None` for a message over the limit.
-    lengths: VecDeque<Option<usize>>,
+    lengths: Fifo<Option<usize>>,
     /// Calls of ours that cannot be answered, each with the reason.
     failed_calls: Vec<(Id, io::Error)>,
     /// The reason for the end of the input, if the remote did not simply close.
@@ -42,7 +42,7 @@ impl Inbox {
             messages: Vec::new(),
             handled: 0,
             unfinished: 0,
-            lengths: VecDeque::new(),
+            lengths: Fifo::default(),
             failed_calls: Vec::new(),
             end: None,
             limits,
@@ -96,7 +96,7 @@ impl Inbox {
     pub fn push(&mut self, message: &[u8]) -> io::Result<()> {
         self.check_messages()?;
         if message.len() > self.limits.message_bytes {
-            self.lengths.push_back(None);
+            self.lengths.push(None);
             return Ok(());
         }
         self.message()?.extend_from_slice(message);
@@ -133,7 +133,7 @@ impl Inbox {
     /// Notes that the unfinished message is whole.
     pub fn end_message(&mut self) -> io::Result<()> {
         self.check_messages()?;
-        self.lengths.push_back(Some(self.unfinished()));
+        self.lengths.push(Some(self.unfinished()));
         self.unfinished = self.messages.len();
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Inbox {
         if let Some(decoder) = &mut self.decoder {
             return decoder.next_event();
         }
-        let Some(length) = self.lengths.pop_front()? else {
+        let Some(length) = self.lengths.pop()? else {
             return Some(Event::Fault(Fault { kind: FaultKind::Oversize, body: None }));
         };
         let message = self.handled..self.handled + length;

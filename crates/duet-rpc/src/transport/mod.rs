@@ -6,6 +6,7 @@
 
 pub(crate) mod buffer_pool;
 mod exchange;
+mod fifo;
 mod inbox;
 mod largest;
 pub mod memory;

@@ -10,6 +10,7 @@ use duet_rpc_proto::session::Sink;
 use duet_rpc_proto::ws;
 
 use super::buffer_pool::Spare;
+use super::fifo::Fifo;
 use super::largest::Largest;
 use crate::random;
 
@@ -18,6 +19,9 @@ const LEFT: usize = 64 * 1024;
 
 /// A larger message keeps its own buffer, and is not copied to the end of the others.
 const LARGE: usize = 64 * 1024;
+
+/// The first capacity of a buffer. Most messages fit, so the buffer does not grow while they are written.
+const FIRST: usize = 512;
 
 /// The messages that a transport has to send: as bytes, or as whole messages.
 #[derive(Default)]
@@ -32,13 +36,15 @@ pub struct Outbox {
     len: usize,
     framing: Writer,
     /// The lengths of the waiting messages, if they are not framed.
-    lengths: VecDeque<usize>,
+    lengths: Fifo<usize>,
     signs: u64,
     /// The number of bytes that were sent since the start.
     sent: u64,
     largest: Largest,
     is_closing: bool,
     is_settled: bool,
+    /// `true` if the transport of an exchange knows that nothing more will be sent.
+    pub(crate) has_ended: bool,
     abandoned: Vec<Id>,
 }
 
@@ -115,26 +121,28 @@ impl Outbox {
     /// The message that has waited longest, for a transport that carries messages. When it is sent, call
     /// [`pop`](Outbox::pop).
     pub fn message(&self) -> Option<&[u8]> {
-        self.lengths.front().and_then(|&length| self.bytes().get(..length))
+        self.lengths.first().and_then(|&length| self.bytes().get(..length))
     }
 
     /// Removes the message that has waited longest, because it was sent.
     pub fn pop(&mut self) {
-        if let Some(length) = self.lengths.pop_front() {
+        if let Some(length) = self.lengths.pop() {
             self.consume(length);
         }
     }
 
-    /// Removes the message that has waited longest, and returns it. A large one is not copied.
+    /// Removes the message that has waited longest, and returns it. It is copied only if its buffer holds other
+    /// messages, or is much larger.
     pub(crate) fn take_message(&mut self) -> Option<Vec<u8>> {
-        let length = *self.lengths.front()?;
-        if length < LARGE || self.start > 0 || self.bytes.len() != length {
+        let length = *self.lengths.first()?;
+        let is_alone = self.start == 0 && self.bytes.len() == length;
+        if !is_alone || self.bytes.capacity() > 2 * length + FIRST {
             let message = self.message().map(<[u8]>::to_vec);
             self.pop();
             return message;
         }
         let message = std::mem::take(&mut self.bytes);
-        self.lengths.pop_front();
+        self.lengths.pop();
         self.len -= length;
         self.sent += length as u64;
         self.signs += 1;
@@ -181,9 +189,10 @@ impl Outbox {
 
     /// Returns `true` if nothing more will be sent: everything that was received is handled, and nothing waits in the
     /// outbox. (HTTP answers 202 if nothing was sent.) A transport of the kind
-    /// [`Exchange`](super::TransportKind::Exchange) asks; the signal is given once.
+    /// [`Exchange`](super::TransportKind::Exchange) asks, and then the connection ends.
     pub fn take_settled(&mut self) -> bool {
-        std::mem::take(&mut self.is_settled)
+        self.has_ended |= self.is_empty() && std::mem::take(&mut self.is_settled);
+        self.has_ended
     }
 
     /// The next call that timed out or was cancelled since [`poll_send`](super::Transport::poll_send) was
@@ -268,7 +277,10 @@ impl Sink for Outbox {
     fn send<E>(&mut self, message: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
         self.make_room();
         let last = self.behind.back_mut().unwrap_or(&mut self.bytes);
-        Spare::Outgoing.fill(last);
+        if last.capacity() == 0 {
+            Spare::Outgoing.fill(last);
+            last.reserve(FIRST);
+        }
         let before = last.len();
         match &mut self.framing {
             Writer::Frames(writer) => writer.write(last, message)?,
@@ -278,7 +290,7 @@ impl Sink for Outbox {
                 // bytes of a message that fails or panics.
                 FrameWriter::new(Framing::Ndjson).write(last, message)?;
                 last.pop();
-                self.lengths.push_back(last.len() - before);
+                self.lengths.push(last.len() - before);
             }
         }
         let size = last.len() - before;
@@ -299,7 +311,7 @@ impl Sink for Outbox {
             Writer::None => {
                 FrameWriter::new(Framing::Ndjson).wrap(last, &mut text);
                 text.pop();
-                self.lengths.push_back(text.len());
+                self.lengths.push(text.len());
             }
         }
         let size = last.len() - before + text.len();

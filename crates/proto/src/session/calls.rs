@@ -187,6 +187,9 @@ impl<C> Calls<C> {
     pub(super) fn end_oldest(&mut self) -> Option<(Id, C)> {
         // Taking the first entry of a shrinking hash table over and over takes quadratic time.
         if self.ending.len() == 0 {
+            if self.pending.is_empty() {
+                return None;
+            }
             self.deadlines.clear();
             self.tokens.clear();
             let mut ending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();

@@ -93,7 +93,7 @@ impl SharedState {
             });
         }
         let error = match self.current_peer() {
-            Some(peer) if peer.shared().state.borrow().is_open() => return Ok(peer),
+            Some(peer) if peer.shared().state.is_open() => return Ok(peer),
             Some(peer) => peer.shared().closed_error(),
             None => match &*self.state.borrow() {
                 ClientState::Connecting { cause: Some(cause), .. }
@@ -121,7 +121,7 @@ impl SharedState {
     pub(super) fn note_broken(&self) -> Option<u32> {
         let mut current = self.current();
         let Current { peer, attempt, begun, next_attempt } = current.as_mut()?;
-        if peer.shared().state.borrow().is_open() {
+        if peer.shared().state.is_open() {
             return None;
         }
         let attempt =

@@ -52,9 +52,8 @@ impl HttpBody {
         HttpBody::whole(counted(message, budget))
     }
 
-    pub(super) fn tell(mut self, progress: Arc<Progress>) -> Self {
+    pub(super) fn tell(&mut self, progress: Arc<Progress>) {
         self.progress = Some(progress);
-        self
     }
 
     /// Holds the permit of the request until the body is sent.

@@ -10,8 +10,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::ACCEPT;
-use http::request::Parts;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, Sleep, sleep};
@@ -109,13 +107,6 @@ impl EventBody {
 /// A message as an event. It has no line end: the outbox writes each message on one line.
 fn event(message: &[u8]) -> Vec<u8> {
     [b"data: ", message, b"\n\n"].concat()
-}
-
-/// Returns `true` if the client accepts an event stream.
-pub(super) fn takes_events(parts: &Parts) -> bool {
-    let lines = parts.headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let mut types = lines.flat_map(|line| line.split(',')).map(|it| it.split(';').next());
-    types.any(|it| it.is_some_and(|it| it.trim().eq_ignore_ascii_case(EVENT_STREAM)))
 }
 
 /// Returns `true` if a message that we send is an answer, and not a notification.

@@ -11,7 +11,7 @@ use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
 use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONNECTION, CONTENT_TYPE,
-    HeaderName, TRANSFER_ENCODING, VARY,
+    HeaderName, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
@@ -19,10 +19,10 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart, takes_events};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
-use super::rules::{Asked, Rules, content_length, expectation};
+use super::rules::{Asked, BodyHeaders, Rules};
 use super::session::{self, SESSION};
 use super::wire::Progress;
 use crate::error::CloseReason;
@@ -56,6 +56,35 @@ pub(super) struct Handover {
     pub(super) remote: Remote,
 }
 
+/// A request whose head is judged.
+pub(super) struct Judged<B> {
+    next: NextStep<B>,
+    /// The value of `Access-Control-Allow-Origin` in the response.
+    origin: Option<HeaderValue>,
+    is_http1: bool,
+}
+
+enum NextStep<B> {
+    /// Reads the message, and answers it.
+    Answer(Post<B>),
+    /// Skips the body if there is one, and refuses the request.
+    Refuse {
+        refusal: HttpRefusal,
+        body: Option<B>,
+        closes: bool,
+    },
+    Respond(Responded),
+}
+
+/// A request whose body is a message.
+struct Post<B> {
+    body: B,
+    remote: Remote,
+    takes_events: bool,
+    /// `true` if its message may begin a session.
+    needs_session: bool,
+}
+
 /// Maximum length of a refused request's body that is skipped. Skipping a longer body would cost more than a new
 /// connection.
 const SHORT: u64 = 8 * 1024;
@@ -79,31 +108,64 @@ const EVENTS: &[(&str, &str)] =
     &[("content-type", EVENT_STREAM), ("cache-control", "no-cache"), ("x-accel-buffering", "no")];
 
 impl Responder {
-    pub(super) async fn respond<B: Body>(&self, request: Request<B>) -> Responded {
-        let (mut parts, body) = request.into_parts();
+    /// Judges the head of a request. The judgement is small, because it is kept while the handler runs.
+    pub(super) fn judge<B: Body>(&self, request: Request<B>) -> Judged<B> {
+        if let Some(progress) = &self.progress {
+            progress.begin();
+        }
+        let (parts, body) = request.into_parts();
         let is_http1 = parts.version <= Version::HTTP_11;
-        let judged = match self.rules.check_head(&parts) {
-            Ok(()) => self.rules.judge(&parts).map_err(|refusal| (refusal, false)),
-            Err(refusal) => Err((refusal, true)),
-        };
+        let judged = self.rules.check_head(&parts);
+        let judged = judged.map(|headers| (self.rules.judge(&parts, &headers), headers));
         // An allowed page may read a refusal, too.
-        let origin = match &judged {
-            Ok((admitted, _)) => admitted.origin.clone(),
-            Err(_) => self.rules.access.cors_origin(&parts),
+        let refuse = |refusal, body, closes| {
+            let origin = self.rules.access.cors_origin(&parts);
+            (NextStep::Refuse { refusal, body, closes }, origin)
         };
-        let mut responded: Responded = match judged {
-            Ok((admitted, Asked::Answer)) => self.answer(&mut parts, admitted, body).await.into(),
-            Ok((_, Asked::Preflight)) => {
-                let mut response = with_status(StatusCode::NO_CONTENT);
-                add_headers(response.headers_mut(), PREFLIGHT);
-                response.into()
+        let (next, origin) = match judged {
+            Err(refusal) => refuse(refusal, None, true),
+            Ok((Err(refusal), headers)) => {
+                let closes = self.must_close(&headers, &refusal);
+                let body = Some(body).filter(|_| !closes && headers.length.is_some());
+                refuse(refusal, body, closes)
             }
-            #[cfg(feature = "websocket")]
-            Ok((admitted, Asked::WebSocket(accept))) => self.hand_over(parts, admitted, accept),
-            Err((refusal, closes)) => {
-                let closes = closes || !self.skip_body(&parts, &refusal, body).await;
+            Ok((Ok((mut admitted, asked)), headers)) => {
+                let origin = admitted.origin.take();
+                let next = match asked {
+                    Asked::Answer => {
+                        let takes_events = headers.takes_events;
+                        let needs_session = takes_events && !parts.headers.contains_key(SESSION);
+                        let remote = with_identity(self.remote.clone(), admitted.identity);
+                        let remote = remote.with_headers(parts.headers);
+                        NextStep::Answer(Post { body, remote, takes_events, needs_session })
+                    }
+                    Asked::Preflight => {
+                        let mut response = with_status(StatusCode::NO_CONTENT);
+                        add_headers(response.headers_mut(), PREFLIGHT);
+                        NextStep::Respond(response.into())
+                    }
+                    #[cfg(feature = "websocket")]
+                    Asked::WebSocket(accept) => {
+                        NextStep::Respond(self.hand_over(parts, admitted, accept))
+                    }
+                };
+                (next, origin)
+            }
+        };
+        Judged { next, origin, is_http1 }
+    }
+
+    pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Responded {
+        let Judged { next, origin, is_http1 } = judged;
+        let mut responded: Responded = match next {
+            NextStep::Answer(post) => self.answer(post, is_http1).await.into(),
+            NextStep::Refuse { refusal, body, mut closes } => {
+                if let Some(body) = body {
+                    closes = self.read(body, SHORT as usize).await.is_err();
+                }
                 refuse(&refusal, closes && is_http1).into()
             }
+            NextStep::Respond(responded) => responded,
         };
         let response = &mut responded.response;
         if let Some(origin) = origin {
@@ -112,19 +174,13 @@ impl Responder {
         }
         if let Some(progress) = &self.progress {
             progress.serve();
-            let body = std::mem::replace(response.body_mut(), HttpBody::empty());
-            *response.body_mut() = body.tell(Arc::clone(progress));
+            response.body_mut().tell(Arc::clone(progress));
         }
         responded
     }
 
-    async fn answer<B: Body>(
-        &self,
-        parts: &mut Parts,
-        admitted: Admitted,
-        body: B,
-    ) -> Response<HttpBody> {
-        let is_http1 = parts.version <= Version::HTTP_11;
+    async fn answer<B: Body>(&self, post: Post<B>, is_http1: bool) -> Response<HttpBody> {
+        let Post { body, remote, takes_events, needs_session } = post;
         let message = match self.read(body, self.rules.message_bytes()).await {
             Ok(message) => message,
             Err(refusal) => return refuse(&refusal, is_http1),
@@ -133,11 +189,8 @@ impl Responder {
             progress.serve();
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
-        let takes_events = takes_events(parts);
         // Only MCP clients accept events, and other clients must not pay for sessions.
-        let session = if takes_events { session::begin(parts, &message) } else { None };
-        let remote = with_identity(self.remote.clone(), admitted.identity);
-        let remote = remote.with_headers(std::mem::take(&mut parts.headers));
+        let session = if needs_session { session::begin(&message) } else { None };
         let exchange = hub.exchange(message, remote, takes_events);
         let mut exchange = AnswerLast::new(exchange, takes_events);
         let answer = match poll_fn(|cx| exchange.poll_next(cx)).await {
@@ -230,21 +283,16 @@ impl Responder {
         self.progress.as_ref().is_some_and(|progress| progress.is_late())
     }
 
-    /// Skips the body of a refused request; `false` if the connection cannot be used again.
-    async fn skip_body<B: Body>(&self, parts: &Parts, refusal: &HttpRefusal, body: B) -> bool {
-        if self.rules.serves_web_sockets_alone() {
-            return false;
-        }
-        match content_length(parts) {
-            _ if refusal.status == StatusCode::PAYLOAD_TOO_LARGE => false,
-            None => !parts.headers.contains_key(TRANSFER_ENCODING),
-            Some(0) => true,
+    /// Returns `true` if the connection of a refused request cannot be used again, because its body is too long to
+    /// skip, or may never come.
+    fn must_close(&self, headers: &BodyHeaders, refusal: &HttpRefusal) -> bool {
+        let length = headers.length.unwrap_or(0);
+        self.rules.serves_web_sockets_alone()
+            || refusal.status == StatusCode::PAYLOAD_TOO_LARGE
+            || headers.is_chunked
+            || length > SHORT
             // A client that waits for `100 Continue` may not send the body at all.
-            Some(length) if length <= SHORT && expectation(parts).is_none() => {
-                self.read(body, SHORT as usize).await.is_ok()
-            }
-            Some(_) => false,
-        }
+            || (length > 0 && headers.expects_continue.is_some())
     }
 }
 

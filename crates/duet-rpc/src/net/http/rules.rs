@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use duet_rpc_proto::Profile;
-use http::header::{CONTENT_LENGTH, EXPECT, HeaderName, TRANSFER_ENCODING};
+use http::header::{ACCEPT, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Version};
 
+use super::events::EVENT_STREAM;
 use crate::net::web::{AccessPolicy, Admitted, HttpRefusal};
 
 /// The rules of a server.
@@ -71,8 +72,18 @@ const NO_LENGTH: HttpRefusal = HttpRefusal::new(
     "The length of the body is missing. Use Content-Length or chunked.",
 );
 
-/// Headers that may occur once in a head. The access policy checks further headers.
-static SINGLE: [HeaderName; 3] = [CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT];
+/// The headers of a request that describe its body and its response.
+#[derive(Debug, Default)]
+pub(super) struct BodyHeaders {
+    /// The announced length. A number that is too large for `u64` counts as `u64::MAX`.
+    pub(super) length: Option<u64>,
+    pub(super) is_chunked: bool,
+    /// The confirmation that the client waits for before it sends the body, and whether it is the known one. An
+    /// HTTP/1.0 client waits for none.
+    pub(super) expects_continue: Option<bool>,
+    /// `true` if the client accepts an event stream.
+    pub(super) takes_events: bool,
+}
 
 impl Rules {
     pub(in crate::net) fn new(
@@ -116,8 +127,12 @@ impl Rules {
         self.message_bytes
     }
 
-    /// Returns the purpose of the request, or the refusal. The caller has already checked the head.
-    pub(super) fn judge(&self, parts: &Parts) -> Result<(Admitted, Asked), HttpRefusal> {
+    /// Returns the purpose of the request, or the refusal.
+    pub(super) fn judge(
+        &self,
+        parts: &Parts,
+        body: &BodyHeaders,
+    ) -> Result<(Admitted, Asked), HttpRefusal> {
         let admitted = self.access.check(parts, self.is_secure)?;
         if self.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
             return Err(HttpRefusal::NO_SUCH_PATH);
@@ -138,48 +153,62 @@ impl Rules {
                 false => &[("allow", "POST")],
             }));
         }
-        self.check_body(parts)?;
+        self.check_body(parts, body)?;
         Ok((admitted, Asked::Answer))
     }
 
     /// Refuses heads that a proxy may interpret differently, because it may then expect the next head at another
-    /// position.
-    pub(super) fn check_head(&self, parts: &Parts) -> Result<(), HttpRefusal> {
-        let headers = &parts.headers;
-        // Includes the colon, the space and the line end.
-        let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
-        if lines.sum::<usize>() > self.header_bytes {
+    /// position. One pass, because a look-up of each header would cost more than the rest of the check.
+    pub(super) fn check_head(&self, parts: &Parts) -> Result<BodyHeaders, HttpRefusal> {
+        let (mut length, mut encoding, mut expected) = (None, None, None);
+        let (mut bytes, mut is_twice, mut takes_events) = (0, false, false);
+        for (name, value) in &parts.headers {
+            // Includes the colon, the space and the line end.
+            bytes += name.as_str().len() + value.len() + 4;
+            let single = match name {
+                name if name == CONTENT_LENGTH => &mut length,
+                name if name == TRANSFER_ENCODING => &mut encoding,
+                name if name == EXPECT => &mut expected,
+                name => {
+                    takes_events |= name == ACCEPT && lists_events(value);
+                    continue;
+                }
+            };
+            is_twice |= single.replace(value.as_bytes()).is_some();
+        }
+        if bytes > self.header_bytes {
             return Err(TOO_LARGE);
         }
-        if SINGLE.iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
+        // The access policy checks further headers.
+        if is_twice {
             return Err(TWICE);
         }
-        let is_number =
-            |it: &HeaderValue| !it.is_empty() && it.as_bytes().iter().all(u8::is_ascii_digit);
-        match (headers.get(CONTENT_LENGTH), headers.get(TRANSFER_ENCODING)) {
-            (Some(_), Some(_)) => Err(LENGTH),
-            (Some(length), None) if !is_number(length) => Err(LENGTH),
+        match (length, encoding) {
+            (Some(_), Some(_)) => return Err(LENGTH),
             // Chunks came with HTTP/1.1; a program that speaks 1.0 may not know where they end.
-            (None, Some(_)) if parts.version < Version::HTTP_11 => Err(LENGTH),
-            (None, Some(encoding)) if !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") => {
-                Err(ENCODING)
+            (None, Some(_)) if parts.version < Version::HTTP_11 => return Err(LENGTH),
+            (None, Some(encoding)) if !encoding.eq_ignore_ascii_case(b"chunked") => {
+                return Err(ENCODING);
             }
-            _ => Ok(()),
+            _ => {}
         }
+        let expected = expected.filter(|_| parts.version > Version::HTTP_10);
+        Ok(BodyHeaders {
+            length: length.map(|digits| read_length(digits).ok_or(LENGTH)).transpose()?,
+            is_chunked: encoding.is_some(),
+            expects_continue: expected.map(|it| it.eq_ignore_ascii_case(b"100-continue")),
+            takes_events,
+        })
     }
 
     /// Refuses a body before it arrives.
-    fn check_body(&self, parts: &Parts) -> Result<(), HttpRefusal> {
-        if expectation(parts).is_some_and(|it| !it.eq_ignore_ascii_case(b"100-continue")) {
+    fn check_body(&self, parts: &Parts, body: &BodyHeaders) -> Result<(), HttpRefusal> {
+        if body.expects_continue == Some(false) {
             return Err(UNKNOWN_EXPECTATION);
         }
-        match content_length(parts) {
+        match body.length {
             Some(length) if length > self.message_bytes as u64 => Err(HttpRefusal::OVERSIZE),
-            None if parts.version <= Version::HTTP_11
-                && !parts.headers.contains_key(TRANSFER_ENCODING) =>
-            {
-                Err(NO_LENGTH)
-            }
+            None if parts.version <= Version::HTTP_11 && !body.is_chunked => Err(NO_LENGTH),
             _ => Ok(()),
         }
     }
@@ -193,14 +222,16 @@ impl Rules {
     }
 }
 
-/// The confirmation that the client waits for before it sends the body. An HTTP/1.0 client waits for none.
-pub(super) fn expectation(parts: &Parts) -> Option<&[u8]> {
-    let expect = parts.headers.get(EXPECT).filter(|_| parts.version > Version::HTTP_10);
-    expect.map(HeaderValue::as_bytes)
+/// A number of bytes: digits alone.
+fn read_length(digits: &[u8]) -> Option<u64> {
+    let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
+    let add = |sum: u64, digit: u64| sum.saturating_mul(10).saturating_add(digit);
+    let sum = digits.iter().try_fold(0, |sum, byte| digit(byte).map(|digit| add(sum, digit)));
+    sum.filter(|_| !digits.is_empty())
 }
 
-/// The announced length of the body. A number that is too large for `u64` counts as `u64::MAX`.
-pub(super) fn content_length(parts: &Parts) -> Option<u64> {
-    let length = parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?;
-    Some(length.parse().unwrap_or(u64::MAX))
+/// Returns `true` if an `Accept` header lists event streams.
+fn lists_events(accept: &HeaderValue) -> bool {
+    let mut types = accept.to_str().unwrap_or_default().split(',').map(|it| it.split(';').next());
+    types.any(|it| it.is_some_and(|it| it.trim().eq_ignore_ascii_case(EVENT_STREAM)))
 }

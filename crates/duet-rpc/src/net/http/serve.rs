@@ -15,6 +15,7 @@ use duet_rpc_proto::ws::Role;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming as IncomingBody;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 #[cfg(feature = "websocket")]
 use hyper::upgrade::Parts;
 use hyper_util::rt::TokioIo;
@@ -26,7 +27,7 @@ use super::body::HttpBody;
 use super::respond::Handover;
 use super::respond::Responder;
 use super::rules::Rules;
-use super::service::{HttpService, ResponseFuture};
+use super::service::HttpService;
 use super::wire::{HttpWire, Progress, Timeouts};
 use crate::net::Socket;
 use crate::net::web::HttpRefusal;
@@ -43,7 +44,7 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// The service of one connection.
 struct ConnectionService {
     responder: Responder,
-    outcome: Arc<Mutex<ConnectionOutcome>>,
+    outcome: Mutex<ConnectionOutcome>,
 }
 
 /// The outcome of a connection.
@@ -55,26 +56,24 @@ struct ConnectionOutcome {
     status: Option<StatusCode>,
 }
 
-impl hyper::service::Service<Request<IncomingBody>> for ConnectionService {
-    type Response = Response<HttpBody>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn call(&self, request: Request<IncomingBody>) -> ResponseFuture {
-        if let Some(progress) = &self.responder.progress {
-            progress.begin();
-        }
-        let (responder, outcome) = (self.responder.clone(), Arc::clone(&self.outcome));
-        Box::pin(async move {
-            let responded = responder.respond(request).await;
-            let mut outcome = lock(&outcome);
+impl ConnectionService {
+    /// The response to a request. hyper keeps the future in memory that it allocates once for each connection, so a
+    /// request does not pay for it.
+    fn call(
+        self: Arc<Self>,
+        request: Request<IncomingBody>,
+    ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
+        let judged = self.responder.judge(request);
+        async move {
+            let responded = self.responder.respond(judged).await;
+            let mut outcome = lock(&self.outcome);
             outcome.status = Some(responded.response.status());
             #[cfg(feature = "websocket")]
             {
                 outcome.handover = responded.handover;
             }
             Ok(responded.response)
-        })
+        }
     }
 }
 
@@ -113,12 +112,12 @@ async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcom
     let progress = Arc::new(Progress::default());
     responder.progress = Some(Arc::clone(&progress));
     let (hub, header_bytes) = (responder.hub.clone(), responder.rules.header_bytes());
-    let outcome = Arc::<Mutex<ConnectionOutcome>>::default();
-    let service = ConnectionService { responder, outcome: Arc::clone(&outcome) };
+    let service = Arc::new(ConnectionService { responder, outcome: Mutex::default() });
+    let calls = service_fn(|request| Arc::clone(&service).call(request));
     let wire = TokioIo::new(HttpWire::new(socket, Arc::clone(&progress), timeouts));
     let mut builder = http1::Builder::new();
     builder.max_header_size(header_bytes);
-    let mut connection = builder.serve_connection(wire, service).with_upgrades();
+    let mut connection = builder.serve_connection(wire, calls).with_upgrades();
     let served = match &hub {
         None => (&mut connection).await,
         Some(hub) => {
@@ -149,14 +148,14 @@ async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcom
         let socket = wire.into_socket();
         match refusal {
             Some(refusal) => {
-                lock(&outcome).status = Some(refusal.status);
+                lock(&service.outcome).status = Some(refusal.status);
                 refuse_socket(socket, &refusal).await;
             }
             None if hub.is_some_and(|hub| hub.is_stopping()) => close(socket).await,
             None => leave(socket).await,
         }
     }
-    std::mem::take(&mut *lock(&outcome))
+    std::mem::take(&mut *lock(&service.outcome))
 }
 
 /// Sends a client the reason why it is not served, and closes the connection.

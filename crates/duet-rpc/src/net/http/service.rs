@@ -139,12 +139,13 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture {
         let remote = request.extensions_mut().remove::<Remote>().unwrap_or_default();
-        let responder = self.responder(remote);
         let Some(permit) = self.hub.permit() else {
             return Box::pin(async { Ok(refuse(&HttpRefusal::BUSY, false)) });
         };
+        let responder = self.responder(remote);
+        let judged = responder.judge(request);
         Box::pin(async move {
-            let mut responded = responder.respond(request).await;
+            let mut responded = responder.respond(judged).await;
             #[cfg(feature = "websocket")]
             if let (Some(handover), Some(hub)) = (responded.handover, responder.hub) {
                 tokio::spawn(async move {

@@ -6,7 +6,6 @@
 //! session name of another client also needs that client's token.
 
 use http::HeaderValue;
-use http::request::Parts;
 use serde::Deserialize;
 
 use crate::random;
@@ -14,17 +13,14 @@ use crate::random;
 /// The header with the name of the session.
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// The name of a new session, if the request begins one.
-pub(super) fn begin(parts: &Parts, message: &[u8]) -> Option<HeaderValue> {
+/// The name of a new session, if this message of a client without a session begins one.
+pub(super) fn begin(message: &[u8]) -> Option<HeaderValue> {
     #[derive(Deserialize)]
     struct FirstMessage<'a> {
         #[serde(borrow)]
         method: std::borrow::Cow<'a, str>,
     }
 
-    if parts.headers.contains_key(SESSION) {
-        return None;
-    }
     let first: FirstMessage<'_> = serde_json::from_slice(message).ok()?;
     if first.method != "initialize" {
         return None;

@@ -118,7 +118,9 @@ fn t1_one_path_serves_both_protocols() {
         (Protocols::WebSocket, &post, "405"),
         (Protocols::WebSocket, &get, "426"),
     ] {
-        let asked = match rules(protocols).judge(&parts(head)) {
+        let (rules, parts) = (rules(protocols), parts(head));
+        let headers = rules.check_head(&parts).expect("a good head");
+        let asked = match rules.judge(&parts, &headers) {
             Ok((_, Asked::Answer)) => "answer".to_owned(),
             Ok((_, Asked::Preflight)) => "preflight".to_owned(),
             Ok((_, Asked::WebSocket(_))) => "websocket".to_owned(),

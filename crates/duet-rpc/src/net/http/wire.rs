@@ -16,15 +16,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep};
 
 use crate::connection::closing::STALLED;
 use crate::connection::memory::Budget;
 use crate::net::Socket;
+use crate::timers;
 use crate::transport::let_others_run;
 
 /// The socket of a connection that hyper serves.
@@ -273,6 +275,8 @@ struct Wait {
     is_last_look: bool,
     /// Kept for the next wait, because a new timer would cost an allocation.
     sleep: Option<Pin<Box<Sleep>>>,
+    /// The task that the timer wakes.
+    sleeper: Option<Waker>,
 }
 
 impl Wait {
@@ -288,13 +292,21 @@ impl Wait {
     /// Ready at this time; never ready for `None`.
     fn poll(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
         let Some(until) = until else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        let sleep = self.sleep.get_or_insert_with(|| timers::sleep_until(until));
         loop {
             // A timer that fires early does no harm; resetting it for each request would.
             if sleep.deadline() > until || sleep.is_elapsed() {
                 sleep.as_mut().reset(until);
+                self.sleeper = None;
             }
+            // The timer knows this task already: most polls are about bytes.
+            if self.sleeper.as_ref().is_some_and(|sleeper| sleeper.will_wake(cx.waker())) {
+                return Poll::Pending;
+            }
+            // A timer that is polled without cooperative budget does not learn its task.
+            let is_known = coop::has_budget_remaining();
             if sleep.as_mut().poll(cx).is_pending() {
+                self.sleeper = is_known.then(|| cx.waker().clone());
                 return Poll::Pending;
             }
             if Instant::now() >= until {

@@ -15,9 +15,9 @@ use super::Hub;
 use super::admission::Permit;
 #[cfg(feature = "http")]
 use super::{HubState, until};
+use crate::connection::Driver;
 #[cfg(feature = "http")]
 use crate::connection::memory::Budget;
-use crate::connection::{Driver, Shared};
 use crate::error::{Disconnect, Error, ErrorKind, Logged};
 #[cfg(feature = "http")]
 use crate::net::HttpService;
@@ -33,8 +33,8 @@ use crate::transport::{Exchange, ExchangeTransport};
 pub(in crate::net) struct Served {
     // The connection leaves the registry before its driver is dropped.
     _registration: Registration,
-    driver: Driver,
-    shared: Arc<Shared>,
+    driver: Box<Driver>,
+    has_ended: bool,
 }
 
 /// The connection of one request.
@@ -95,12 +95,19 @@ impl Hub {
             true => hub.one_way.clone(),
             false => hub.router.clone(),
         };
-        let peer = PeerBuilder::boxed(transport).profile(hub.profile).router(router).remote(remote);
         let registry = &hub.admission.registry;
-        let (peer, mut driver) = peer.budget(&hub.budget).registry(registry).build_driver();
+        let peer = PeerBuilder {
+            transport,
+            profile: hub.profile,
+            router,
+            remote,
+            budget: Some(Arc::clone(&hub.budget)),
+            registry: Some(Arc::clone(registry)),
+        };
+        let (peer, mut driver) = peer.build_driver();
         driver.share_thread();
         driver.use_pool(hub.workers.clone());
-        let shared = Arc::clone(peer.shared());
+        let shared = peer.shared();
         shared.span.in_scope(|| tracing::debug!("connection opened"));
         if let Some(on_connect) = &hub.on_connect
             && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
@@ -110,7 +117,7 @@ impl Hub {
             peer.begin_close(None);
         }
         let _registration = registry.enter(peer.clone(), || self.is_stopping());
-        (peer, Served { _registration, driver, shared })
+        (peer, Served { _registration, driver, has_ended: false })
     }
 }
 
@@ -168,7 +175,17 @@ impl Future for Served {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
         let end = ready!(Pin::new(&mut self.driver).poll(cx));
-        self.shared.span.in_scope(|| tracing::debug!("connection ended: {end}"));
+        self.driver.span().in_scope(|| tracing::debug!("connection ended: {end}"));
+        self.has_ended = true;
         Poll::Ready(end)
+    }
+}
+
+impl Drop for Served {
+    /// Logs the end of an exchange, and of a connection that is dropped before its end.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.driver.span().in_scope(|| tracing::debug!("connection ended"));
+        }
     }
 }

@@ -234,7 +234,7 @@ impl AccessPolicy {
     ) -> Result<Admitted, HttpRefusal> {
         let head = AccessHead::from_parts(parts, is_secure)?;
         let page = self.check_page(&head)?;
-        let origin = self.cors_origin(parts);
+        let origin = head.origin.and_then(|origin| self.to_cors_origin(origin));
         // A page cannot show a token before the browser knows that it may.
         let is_preflight = parts.method == Method::OPTIONS
             && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
@@ -247,7 +247,12 @@ impl AccessPolicy {
     /// The value of `Access-Control-Allow-Origin` for the response to a request, even if the request is refused:
     /// `None` unless the origin is allowed by name or pattern.
     pub(in crate::net) fn cors_origin(&self, parts: &Parts) -> Option<HeaderValue> {
-        let origin = request::single(&parts.headers, &http::header::ORIGIN).ok()??;
+        let mut origins = parts.headers.get_all(http::header::ORIGIN).iter();
+        let origin = origins.next()?.to_str().ok()?;
+        if origins.next().is_some() { None } else { self.to_cors_origin(origin.trim()) }
+    }
+
+    fn to_cors_origin(&self, origin: &str) -> Option<HeaderValue> {
         self.allows_origin(origin).then(|| HeaderValue::from_str(origin).ok())?
     }
 

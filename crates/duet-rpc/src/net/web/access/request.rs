@@ -2,14 +2,15 @@
 
 use std::str;
 
-use http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use http::request::Parts;
-use http::{HeaderMap, Version};
+use http::{HeaderValue, Version};
 
 use super::host::Authority;
 use crate::net::web::status::HttpRefusal;
 
 /// A borrowed view of a request. A header that may occur once occurs at most once.
+#[derive(Default)]
 pub(super) struct AccessHead<'a> {
     /// The server that the target names, if the target is a whole URL or the request is HTTP/2.
     pub(super) authority: Option<&'a str>,
@@ -43,27 +44,37 @@ impl<'a> AccessHead<'a> {
         if authority.is_some() && !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(TARGET);
         }
-        let headers = &parts.headers;
-        let host = single(headers, &HOST)?;
+        let query = uri.query();
+        let mut head = AccessHead { authority, query, is_secure, ..AccessHead::default() };
+        // One pass, because a look-up of each header would cost more.
+        for (name, value) in &parts.headers {
+            let single = match name {
+                name if name == HOST => &mut head.host,
+                name if name == ORIGIN => &mut head.origin,
+                name if name == AUTHORIZATION => &mut head.authorization,
+                name if name == COOKIE => {
+                    head.cookies.push(text(value)?);
+                    continue;
+                }
+                name if name == SEC_WEBSOCKET_PROTOCOL => {
+                    head.subprotocols.push(text(value)?);
+                    continue;
+                }
+                _ => continue,
+            };
+            if single.replace(text(value)?).is_some() {
+                return Err(TWICE);
+            }
+        }
         let needs_host = match parts.version {
             // HTTP/1.0 programs do not name the server; browsers do.
             Version::HTTP_09 | Version::HTTP_10 => false,
-            Version::HTTP_11 => host.is_none(),
-            _ => host.or(authority).is_none(),
+            Version::HTTP_11 => head.host.is_none(),
+            _ => head.server().is_none(),
         };
         if needs_host {
             return Err(NO_HOST);
         }
-        let head = AccessHead {
-            authority,
-            host,
-            origin: single(headers, &ORIGIN)?,
-            authorization: single(headers, &AUTHORIZATION)?,
-            cookies: lines(headers, &COOKIE)?,
-            subprotocols: lines(headers, &SEC_WEBSOCKET_PROTOCOL)?,
-            query: uri.query(),
-            is_secure,
-        };
         head.check_agreement()?;
         Ok(head)
     }
@@ -110,20 +121,6 @@ impl<'a> AccessHead<'a> {
     }
 }
 
-/// The value of a header that may occur once.
-pub(super) fn single<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> Result<Option<&'a str>, HttpRefusal> {
-    let mut values = headers.get_all(name).into_iter();
-    let first = values.next().map(|value| text(value.as_bytes())).transpose()?;
-    if values.next().is_some() { Err(TWICE) } else { Ok(first) }
-}
-
-fn lines<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Vec<&'a str>, HttpRefusal> {
-    headers.get_all(name).into_iter().map(|value| text(value.as_bytes())).collect()
-}
-
-fn text(value: &[u8]) -> Result<&str, HttpRefusal> {
-    str::from_utf8(value.trim_ascii()).map_err(|_| NO_TEXT)
+fn text(value: &HeaderValue) -> Result<&str, HttpRefusal> {
+    str::from_utf8(value.as_bytes().trim_ascii()).map_err(|_| NO_TEXT)
 }
