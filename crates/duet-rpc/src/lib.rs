@@ -197,7 +197,6 @@ mod stdio;
 mod sync;
 #[doc(hidden)]
 pub mod threads;
-mod timers;
 pub mod transport;
 
 pub use call::Call;

@@ -80,7 +80,6 @@ pub use self::uncorrelated::UnusableAnswer;
 use crate::error::Disconnect;
 use crate::peer::Handle;
 use crate::router::{Router, Stopwatch};
-use crate::timers;
 use crate::transport::{Inbox, Outbox, Transport, TransportKind, let_others_run};
 
 /// The number of turns before other tasks of the thread run, even if there is more to do.
@@ -136,9 +135,7 @@ impl Connection {
         if let Some(closes) = router.closing() {
             session.set_closing(closes);
         }
-        if transport.reports_exit() {
-            session.ignore_noise();
-        }
+        session.ignore_noise(transport.reports_exit());
         let kind = transport.kind();
         let outbox = match kind {
             TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
@@ -305,7 +302,7 @@ impl Connection {
             return false;
         }
         let next = tokio::time::Instant::from_std(next);
-        let sleep = self.sleep.get_or_insert_with(|| timers::sleep_until(next));
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(next)));
         // A timer that fires early does no harm; setting it again for each message would.
         if sleep.deadline() > next || sleep.is_elapsed() {
             sleep.as_mut().reset(next);

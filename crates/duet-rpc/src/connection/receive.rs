@@ -24,8 +24,7 @@ use duet_rpc_proto::text::Text;
 use super::shared::add;
 use super::tasks::Task;
 use super::{Caller, Command, Connection, IDLE, log};
-use crate::error::{CloseReason, Disconnect};
-use crate::error::{Error, ErrorKind, RemoteError};
+use crate::error::{CloseReason, Disconnect, Error, ErrorKind, RemoteError};
 use crate::peer::Peers;
 use crate::transport::{Inbox, Received, TransportKind};
 

@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use crate::panic_guard;
 use crate::sync::lock;
 use crate::threads;
-use crate::timers;
 
 /// A thread polls this many connections before it looks for new input. So a client that sends little does not
 /// wait for all clients that send much.
@@ -22,8 +21,6 @@ const LOOKS_AFTER: u32 = 8;
 pub(super) struct ConnectionThreads {
     name: &'static str,
     most: usize,
-    /// The runtime that keeps the timers of the connections.
-    timers: Option<Handle>,
     workers: Mutex<Vec<Worker>>,
 }
 
@@ -35,10 +32,8 @@ struct Worker {
 }
 
 impl ConnectionThreads {
-    /// Threads whose timers the current runtime keeps, if there is one.
     pub(super) fn new(name: &'static str, most: usize) -> Self {
-        let timers = Handle::try_current().ok();
-        ConnectionThreads { name, most, timers, workers: Mutex::default() }
+        ConnectionThreads { name, most, workers: Mutex::default() }
     }
 
     /// Returns an idle thread, or a new one, or, at the maximum, the thread with the fewest connections.
@@ -51,7 +46,7 @@ impl ConnectionThreads {
             return least;
         }
         // If no further thread can start, existing threads take the connection.
-        let Ok(worker) = Worker::start(self.name, self.timers.clone()) else { return least };
+        let Ok(worker) = Worker::start(self.name) else { return least };
         let runtime = worker.runtime.clone();
         workers.push(worker);
         Some(runtime)
@@ -64,7 +59,7 @@ impl ConnectionThreads {
 }
 
 impl Worker {
-    fn start(name: &str, timers: Option<Handle>) -> io::Result<Worker> {
+    fn start(name: &str) -> io::Result<Worker> {
         // With too many open files, tokio panics instead of failing.
         let mut builder = Builder::new_current_thread();
         builder.enable_all().event_interval(LOOKS_AFTER).global_queue_interval(LOOKS_AFTER);
@@ -79,7 +74,6 @@ impl Worker {
         let handed_over = Arc::clone(&runtime);
         let work = move || {
             if let Some(runtime) = take(&handed_over) {
-                timers.into_iter().for_each(timers::keep_on);
                 let _ = runtime.block_on(end);
             }
         };

@@ -171,10 +171,10 @@ impl<C> Session<C> {
         self.others_fill_batches = Some(ask);
     }
 
-    /// From now on, faults and invalid messages without an id are not answered. For a remote that is a child
+    /// Sets whether faults and invalid messages without an id are left without an answer. For a remote that is a child
     /// process: they are usually prints, and the answer, an error with `id: null`, makes some servers exit.
-    pub fn ignore_noise(&mut self) {
-        self.ignores_noise = true;
+    pub fn ignore_noise(&mut self, ignores_noise: bool) {
+        self.ignores_noise = ignores_noise;
     }
 
     /// The settings.

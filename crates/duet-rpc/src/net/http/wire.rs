@@ -26,7 +26,6 @@ use tokio::time::{Instant, Sleep};
 use crate::connection::closing::STALLED;
 use crate::connection::memory::Budget;
 use crate::net::Socket;
-use crate::timers;
 use crate::transport::let_others_run;
 
 /// The socket of a connection that hyper serves.
@@ -292,7 +291,7 @@ impl Wait {
     /// Ready at this time; never ready for `None`.
     fn poll(&mut self, cx: &mut Context<'_>, until: Option<Instant>) -> Poll<()> {
         let Some(until) = until else { return Poll::Pending };
-        let sleep = self.sleep.get_or_insert_with(|| timers::sleep_until(until));
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         loop {
             // A timer that fires early does no harm; resetting it for each request would.
             if sleep.deadline() > until || sleep.is_elapsed() {

@@ -8,8 +8,6 @@ use duet_rpc_proto::frame::{Partial, ReadTimer};
 use tokio::task::coop;
 use tokio::time::Sleep;
 
-use crate::timers;
-
 /// The timers of a WebSocket: read timeout and keep-alive. They stop while nothing is read, and while bytes come they
 /// only read the clock.
 pub(super) struct WebSocketClock {
@@ -99,7 +97,7 @@ impl WebSocketClock {
                 return Poll::Ready(due);
             }
             let at = tokio::time::Instant::from_std(self.last_look.unwrap_or(at));
-            let sleep = self.sleep.get_or_insert_with(|| timers::sleep_until(at));
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             // A timer that fires early does no harm; setting it again for each message would.
             if sleep.deadline() > at || sleep.is_elapsed() {
                 sleep.as_mut().reset(at);
