@@ -51,10 +51,7 @@ fn r3_bad_input_is_an_error_with_the_line() {
             let output = trace(&words);
             assert_eq!(output.status.code(), Some(1), "{words:?}");
             let said = stderr(&output);
-            assert!(
-                said.contains(&format!("{name}")) && said.contains(message),
-                "{words:?}: {said}"
-            );
+            assert!(said.contains(name) && said.contains(message), "{words:?}: {said}");
             assert!(!said.contains("panicked"), "{said}");
             let words: Vec<_> = command.iter().copied().chain(["-"]).collect();
             let output = trace_of(&words, &bytes);
