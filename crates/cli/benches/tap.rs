@@ -19,9 +19,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-const ROUNDS: usize = 40;
-const SMALL_CALLS: usize = 1000;
-const LARGE_CALLS: usize = 20;
+const ROUNDS: usize = 150;
+/// The time between two turns.
+const SETTLE: Duration = Duration::from_millis(10);
+const SMALL_CALLS: usize = 200;
+const LARGE_CALLS: usize = 8;
 const SERVER: &str = "--echo-server";
 const BARE_LOOP: &str = "--bare-loop";
 
@@ -38,24 +40,23 @@ fn main() {
     for _ in 0..ROUNDS {
         for contender in &mut contenders {
             contender.round();
+            // The recorder should not work during the turn of the next.
+            thread::sleep(SETTLE);
         }
     }
     let limit = contenders.iter().position(|it| it.name == "bare loop").expect("it is there");
     println!("| | round trip of 64 B | as a multiple | 1 MB there and back | as a multiple |");
     println!("|---|---|---|---|---|");
+    let (small, large) = (quartile(&contenders[limit].small), quartile(&contenders[limit].large));
     for contender in &contenders {
-        let ratio = |times: &dyn Fn(&Contender) -> &Vec<Duration>| {
-            let pairs = times(contender).iter().zip(times(&contenders[limit]));
-            // Of each round by itself, so that a slow moment of the machine counts for both.
-            median(pairs.map(|(own, bare)| own.as_secs_f64() / bare.as_secs_f64()).collect())
-        };
-        let (small, large) = (ratio(&|it| &it.small), ratio(&|it| &it.large));
-        let time = |times: &[Duration]| median(times.iter().map(Duration::as_secs_f64).collect());
+        let (own_small, own_large) = (quartile(&contender.small), quartile(&contender.large));
         println!(
-            "| {} | {:.1} µs | {small:.2} | {:.2} ms | {large:.2} |",
+            "| {} | {:.1} µs | {:.2} | {:.2} ms | {:.2} |",
             contender.name,
-            time(&contender.small) * 1e6,
-            time(&contender.large) * 1e3
+            own_small * 1e6,
+            own_small / small,
+            own_large * 1e3,
+            own_large / large
         );
     }
     for contender in contenders {
@@ -237,6 +238,13 @@ fn losses(folder: &Path) -> String {
     let trace = std::fs::read(folder.join("trace.jsonl")).expect("a trace");
     let last = trace.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
     format!("last record of the trace: {}", String::from_utf8_lossy(last))
+}
+
+/// The time that a quarter of the turns stay below: those that other programs disturb least.
+fn quartile(times: &[Duration]) -> f64 {
+    let mut times: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 4]
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -83,7 +83,7 @@ pub use time::Timestamp;
 pub use wire::{Incomplete, Wire};
 pub use writer::Writer;
 
-/// Compiles the code in the package's README like all other examples.
+/// Runs the example of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,6 +5,7 @@
 //! | A sender never waits and takes no lock. | Forwarding must cost the same whatever the recorder does (W2). |
 //! | The queue is bounded in bytes. A buffer that does not fit is dropped and counted; the next one that fits carries the count. | A slow disk loses records, never bytes (W3). |
 //! | A sender announces a chunk before it writes it. The recorder takes the chunks in order of their time, and none that is later than an announced one. | The answer to a request may pass, and be queued, before the thread of the request has queued it. |
+//! | While much arrives and the queue is not half full, the recorder does not begin. | Where all processors are busy, recording a burst would slow it down. |
 //! | The recorder looks at the queue every [`TICK`] while bytes pass. Only the first chunk after an idle time wakes it. | Waking a thread for each message would cost more than the message. |
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +25,12 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The longest time that chunks wait for an announced one. A thread whose write blocks longer has
 /// not forwarded its chunk, so no answer to it can have come.
 const MOST_HELD: u64 = 50_000;
+
+/// More bytes in one tick than this are a burst.
+const BURST: usize = 1024 * 1024;
+
+/// The number of unused buffers that are kept for a direction.
+const MOST_UNUSED: usize = 256;
 
 /// A buffer for one read.
 pub(crate) const BUFFER: usize = 64 * 1024;
@@ -102,6 +109,7 @@ pub struct Feed {
     /// Bytes that did not fit since the last chunk that did.
     lost: u64,
     recycled: Receiver<Vec<u8>>,
+    unused: Arc<[AtomicUsize; 3]>,
 }
 
 /// The sending side for events that are not bytes.
@@ -133,7 +141,11 @@ pub(crate) struct Inlet {
     shared: Arc<Shared>,
     /// Events that wait for an announced one, in order of time.
     held: Vec<(u64, Event)>,
+    /// Bytes in the queue at the last look.
+    seen: usize,
     recycle: [Sender<Vec<u8>>; 3],
+    /// Buffers of each direction that were given back and not taken again.
+    unused: Arc<[AtomicUsize; 3]>,
 }
 
 /// A queue that starts now and is bounded to this many bytes.
@@ -147,22 +159,30 @@ pub(crate) fn queue(limit: usize) -> ([Feed; 3], EventFeed, Inlet) {
         is_asleep: AtomicBool::new(false),
         recorder: OnceLock::new(),
     });
+    let unused = Arc::new([const { AtomicUsize::new(0) }; 3]);
     let feed = |dir: Dir| {
         let (recycle, recycled) = channel();
         let (sender, shared) = (sender.clone(), Arc::clone(&shared));
-        (Feed { dir, sender, shared, lost: 0, recycled }, recycle)
+        let unused = Arc::clone(&unused);
+        (Feed { dir, sender, shared, lost: 0, recycled, unused }, recycle)
     };
     let [(c2s, c2s_back), (s2c, s2c_back), (err, err_back)] = Dir::STREAMS.map(feed);
     let events = EventFeed { sender: sender.clone(), shared: Arc::clone(&shared) };
     let recycle = [c2s_back, s2c_back, err_back];
-    let inlet = Inlet { receiver, shared, held: Vec::new(), recycle };
+    let inlet = Inlet { receiver, shared, held: Vec::new(), seen: 0, recycle, unused };
     ([c2s, s2c, err], events, inlet)
 }
 
 impl Feed {
     /// An empty buffer to read into.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        self.recycled.try_recv().unwrap_or_else(|_| Vec::with_capacity(BUFFER))
+        match self.recycled.try_recv() {
+            Ok(buffer) => {
+                self.unused[index(self.dir)].fetch_sub(1, Ordering::Relaxed);
+                buffer
+            }
+            Err(_) => Vec::with_capacity(BUFFER),
+        }
     }
 
     /// Announces bytes that were read now and will be written next. Returns their time.
@@ -228,6 +248,18 @@ impl Inlet {
         self.shared.now()
     }
 
+    /// Returns `true` if a burst passes that the queue can hold.
+    pub(crate) fn is_burst(&mut self) -> bool {
+        let queued = self.shared.queued.load(Ordering::Relaxed);
+        let before = std::mem::replace(&mut self.seen, queued);
+        queued > before + BURST && queued < self.shared.limit / 2
+    }
+
+    /// Waits for the next tick.
+    pub(crate) fn wait_for_tick(&self) {
+        thread::park_timeout(TICK);
+    }
+
     /// Takes the events that no earlier one can follow, in order of their time.
     pub(crate) fn take(&mut self) -> Vec<(u64, Event)> {
         // First the announcements and then the queue: an announcement that is gone is in the queue.
@@ -250,8 +282,10 @@ impl Inlet {
         let is_large = bytes.capacity() >= BUFFER;
         let cost = ENTRY + if bytes.len() > SMALL { bytes.capacity() } else { bytes.len() };
         self.shared.queued.fetch_sub(cost, Ordering::SeqCst);
-        if is_large {
+        let unused = &self.unused[index(dir)];
+        if is_large && unused.load(Ordering::Relaxed) < MOST_UNUSED {
             bytes.clear();
+            unused.fetch_add(1, Ordering::Relaxed);
             let _ = self.recycle[index(dir)].send(bytes);
         }
     }

@@ -16,6 +16,9 @@ use crate::session::{Options, Session};
 /// The room of the queue to the recorder, in bytes.
 pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
+/// The priority of the recorder below that of the pumps.
+const NICE: i32 = 10;
+
 /// Events of a session that are not bytes.
 #[derive(Clone, Debug)]
 pub struct Events(EventFeed);
@@ -96,12 +99,15 @@ impl Recorder {
 
 fn run(mut inlet: Inlet, header: Header, options: Options, file: FileOptions) -> Report {
     inlet.attach();
-    if let Some(nice) = std::env::var("TAP_NICE").ok().and_then(|it| it.parse().ok()) {
-        let _ = rustix::process::nice(nice);
-    }
+    // Forwarding comes first: where all processors are busy, the recorder waits. It may fail, and then
+    // records cost some time.
+    let _ = rustix::process::nice(NICE);
     // Here and not before: opening a named pipe waits for its reader.
     let mut session = Session::new(options, TraceFile::open(file, header));
     loop {
+        while inlet.is_burst() {
+            inlet.wait_for_tick();
+        }
         let events = inlet.take();
         let is_idle = events.is_empty();
         for (at, event) in events {

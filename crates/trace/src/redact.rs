@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use duet_rpc_proto::text::unescape;
+use duet_rpc_proto::text::{Text, unescape};
 use regex_lite::Regex;
 
 use crate::record::Kind;
@@ -121,8 +121,9 @@ impl Redactions {
     pub fn apply_json(&self, text: &str) -> Option<String> {
         let mut walk =
             Walk { rules: self, text, out: String::new(), copied: 0, place: 0, is_muted: false };
-        if walk.value(&mut Vec::new(), false).is_none() {
-            // Not JSON, so the rules cannot tell what is secret.
+        let is_json = Text::check(text.as_bytes(), MAX_DEPTH).is_ok();
+        if !is_json || walk.value(&mut Vec::new(), false).is_none() {
+            // The rules cannot tell what is secret.
             return Some(format!("\"{REDACTED}\""));
         }
         if walk.copied == 0 {
@@ -149,7 +150,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks through a value. `None` if the text is not JSON.
+    /// Walks through a value. The text is JSON, or this may return `None`.
     fn value(&mut self, path: &mut Vec<String>, is_named: bool) -> Option<()> {
         self.skip_white();
         let start = self.place;
@@ -263,8 +264,9 @@ mod tests {
     #[test]
     fn w8_redaction_replaces_values_and_keeps_all_other_bytes() {
         let gone = "\"[redacted]\"";
+        /// Names and pointers, expressions, a message, and the result.
         type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<String>);
-        let rows: [Row<'_>; 14] = [
+        let rows: [Row<'_>; 15] = [
             (
                 &["token"],
                 &[],
@@ -313,6 +315,7 @@ mod tests {
             (&[], &["^$"], r#"["\ud800",""]"#, Some(format!(r#"["\ud800",{gone}]"#))),
             (&["a"], &[], r#"{"a":1"#, Some(gone.to_owned())),
             (&["a"], &[], "[[x]", Some(gone.to_owned())),
+            (&["a"], &[], "{\"a\"Ɓ\"b\"}", Some(gone.to_owned())),
             (&["a"], &[], "", Some(gone.to_owned())),
         ];
         for (places, values, text, expected) in rows {

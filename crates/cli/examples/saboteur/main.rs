@@ -2,11 +2,13 @@
 //! client through it, because a test that does not notice a broken server proves nothing.
 //!
 //! It runs in the server's place, under the server's name and with its arguments. The real server is in the
-//! folder `real` beside it, and the environment variable `SABOTAGE` names a [`Mischief`].
+//! folder `real` beside it, and the environment variable `SABOTAGE` names a [`Mischief`]. With `CAPTURE=PATH` it
+//! writes the bytes on stdin and stdout to `PATH.c2s` and `PATH.s2c`, to compare them with a trace.
 
 mod mischief;
 mod units;
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -85,9 +87,29 @@ fn stand_between_pipes(server: &mut Child, mischief: Mischief) -> io::Result<()>
         return Err(io::Error::other("the server has no pipes"));
     };
     let spoilers = mischief.spoilers();
-    thread::spawn(move || pass(io::stdin(), stdin, spoilers.to_server));
-    pass(stdout, io::stdout(), spoilers.to_client);
+    let (c2s, s2c) = (capture("c2s")?, capture("s2c")?);
+    thread::spawn(move || pass(Tee(io::stdin(), c2s), stdin, spoilers.to_server));
+    pass(Tee(stdout, s2c), io::stdout(), spoilers.to_client);
     Ok(())
+}
+
+/// The file for the bytes of a direction, if they are wanted.
+fn capture(direction: &str) -> io::Result<Option<File>> {
+    let path = std::env::var("CAPTURE").ok();
+    path.map(|path| File::create(format!("{path}.{direction}"))).transpose()
+}
+
+/// A reader, and a file that gets all bytes that were read.
+struct Tee<R>(R, Option<File>);
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        if let Some(file) = &mut self.1 {
+            file.write_all(&buffer[..count])?;
+        }
+        Ok(count)
+    }
 }
 
 /// Listens in the server's place, and prints its own address.

@@ -1,5 +1,7 @@
 //! Every script client, with the real server and with a sabotaged one.
 
+use std::io::Write as _;
+
 use super::script::{Runs, Script, notice_what_is_broken};
 
 /// Sabotage that every quick client must notice.
@@ -49,6 +51,25 @@ fn every_client_notices_a_broken_server() {
         &VSCODE_JSONRPC,
         &LENGTH_PREFIXED,
     ]);
+}
+
+/// Each with all of its checks, as without a tap.
+#[test]
+fn w1_w4_r0_every_client_works_through_a_tap_and_the_traces_equal_the_streams() {
+    let scripts = [
+        &MCP_PYTHON,
+        &JSONRPC_EL,
+        &EGLOT,
+        &OUR_EMACS,
+        &MCP_NODE,
+        &ASYNCIO,
+        &VSCODE_JSONRPC,
+        &LENGTH_PREFIXED,
+    ];
+    super::support::concurrently(scripts, |script| {
+        let compared = script.succeeds_through_a_tap();
+        let _ = writeln!(std::io::stderr(), "{}: {compared} traces", script.file);
+    });
 }
 
 script!(

@@ -1,7 +1,7 @@
 //! Client scripts, each in the language and with the library of its kind. They start the server themselves,
 //! and exit with 0 if everything went right.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
@@ -68,6 +68,21 @@ impl Script {
             let output = self.run(&Stage::real(self.server), "60");
             assert!(output.status.success(), "{}: {}", self.file, said(&output));
         }
+    }
+
+    /// Checks that the script succeeds with a tap before the real server, and that the traces equal the bytes that
+    /// the server got and sent. Returns the number of traces.
+    pub(crate) fn succeeds_through_a_tap(&self) -> usize {
+        if !self.is_here() {
+            return 0;
+        }
+        let (folder, stage) = Stage::tapped(self.server);
+        let output = self.run(&stage, "60");
+        assert!(output.status.success(), "{}: {}", self.file, said(&output));
+        let traces = std::fs::read_dir(folder.join("traces")).expect("a folder").flatten();
+        let compared: Vec<_> = traces.filter(|trace| compare(&trace.path())).collect();
+        assert!(!compared.is_empty(), "{}: no lossless trace", self.file);
+        compared.len()
     }
 
     /// Checks that the script succeeds with the real server over another transport.
@@ -202,11 +217,61 @@ impl Stage {
         Stage { programs, mischief: "", _folder: Some(folder) }
     }
 
+    /// A tap under the name of each program, with the saboteur behind it, which only writes the bytes to files.
+    /// Returns the folder too.
+    pub(crate) fn tapped(server: Option<&str>) -> (PathBuf, Self) {
+        let real = Self::real(server).programs;
+        let (folder, spy) = (Folder::new(), example("duet-rpc-cli", "saboteur"));
+        for name in ["traces", "captured", "spy", "spy/real"] {
+            std::fs::create_dir(folder.path(name)).expect("a folder can be made");
+        }
+        let root = folder.text("");
+        let root = root.trim_end_matches('/');
+        let stand_in = |(variable, program): (&'static str, PathBuf)| {
+            let name = program.file_name().and_then(|name| name.to_str()).expect("a plain name");
+            symlink(&program, folder.path("spy/real").join(name)).expect("a link can be made");
+            symlink(&spy, folder.path("spy").join(name)).expect("a link can be made");
+            let script = format!(
+                "#!/bin/sh\nexec {DUET_RPC} tap --to {root}/traces/$$.jsonl -- \
+                 env CAPTURE={root}/captured/$$ {root}/spy/{name} \"$@\"\n"
+            );
+            let path = folder.write(name, script);
+            let mode = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).expect("our file");
+            (variable, PathBuf::from(path))
+        };
+        let programs = real.into_iter().map(stand_in).collect();
+        let path = PathBuf::from(root);
+        (path, Stage { programs, mischief: "nothing", _folder: Some(folder) })
+    }
+
     /// The program in this variable.
     pub(crate) fn program(&self, variable: &str) -> &Path {
         let named = self.programs.iter().find(|(name, _)| *name == variable);
         &named.expect("the variable is set").1
     }
+}
+
+/// Compares a trace with the bytes on the other side of the tap. `false` if there is nothing to
+/// compare, because the client killed the tap or the server listens.
+fn compare(trace: &Path) -> bool {
+    for dir in ["c2s", "s2c"] {
+        let mut command = Command::new(DUET_RPC);
+        command.args(["trace", "cat", "--dir", dir]).arg(trace);
+        let output = command.output().expect("it starts");
+        if !output.status.success() {
+            let text = std::fs::read_to_string(trace).expect("a trace");
+            assert!(!text.contains(r#""kind":"end""#), "{}", said(&output));
+            return false;
+        }
+        let name = trace.with_extension(dir);
+        let captured = trace.parent().and_then(Path::parent).expect("a folder").join("captured");
+        // A server that listens has no messages on stdin and stdout.
+        let captured = std::fs::read(captured.join(name.file_name().expect("a name")));
+        let Ok(captured) = captured else { return false };
+        assert!(captured == output.stdout, "{} {dir}: the bytes differ", trace.display());
+    }
+    true
 }
 
 fn fetched_python() -> Option<PathBuf> {

@@ -84,7 +84,6 @@ fn w2_half_a_frame_passes_before_the_rest_of_it() {
 #[test]
 fn w4_back_pressure_passes_through() {
     let folder = Folder::new();
-    // The server reads nothing until the client closes stderr, the only sign that it has given up writing.
     let mut process = tap_shell(&folder, "read line; cat").spawn().expect("it starts");
     let mut stdin = process.stdin.take().expect("a pipe");
     // The pipes on the way hold less than this, so the write must wait for the server.
