@@ -114,3 +114,35 @@ fn r4_sessions_in_one_file_are_checked_one_by_one() {
     );
     assert_eq!(trace(&["check", &path]).status.code(), Some(0));
 }
+
+#[test]
+fn r4_three_faults_are_found_among_5000_messages() {
+    let folder = Folder::new();
+    let mut rows = Vec::new();
+    for id in 0..2_500 {
+        let at = id * 10;
+        rows.push(format!("{at} > {{\"id\":{id},\"method\":\"textDocument/hover\"}}"));
+        match id {
+            700 => rows.push(format!("{} < noise print", at + 1)),
+            // Never answered.
+            1_400 => continue,
+            _ => {}
+        }
+        let took = if id == 2_100 { 1_500 } else { 5 };
+        rows.push(format!("{} < {{\"id\":{id},\"result\":null}}", at + took));
+    }
+    // In the order in which they passed.
+    rows.sort_by_key(|row| row.split(' ').next().and_then(|at| at.parse::<u64>().ok()));
+    let path = write(&folder, "long.jsonl", &rows.join("\n"));
+    let output = trace(&["check", "--slow", "1s", &path]);
+    let found: Vec<_> = stdout(&output).lines().filter(|line| line.contains("(record ")).collect();
+    let expected = [
+        "noise: the server wrote 5",
+        "slow: textDocument/hover (id 2100)",
+        "(id 1400) has no answer",
+    ];
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().zip(expected).all(|(line, text)| line.contains(text)), "{found:?}");
+    let shown = trace(&["show", "--where", "is:late|unanswered|noise", &path]);
+    assert_eq!(stdout(&shown).lines().count(), 5, "{}", stdout(&shown));
+}

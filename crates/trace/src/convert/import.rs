@@ -197,6 +197,6 @@ impl<W: Write> Maker<W> {
     /// The time of the open request with this direction and id, in microseconds since 1970.
     pub(super) fn asked_at(&self, dir: Dir, id: &str) -> Option<u64> {
         let asked = self.relations.find(dir, id)?;
-        Some(self.start.unwrap_or_default() + asked.at)
+        Some(self.start.unwrap_or_default().saturating_add(asked.at))
     }
 }

@@ -81,7 +81,7 @@ impl Log {
             // The clock has seconds only; the latency of an answer is finer.
             let request = if head.dir == Dir::C2s { Dir::S2c } else { Dir::C2s };
             let asked = maker.asked_at(request, id);
-            self.time = self.time.max(asked.map_or(0, |asked| asked + took));
+            self.time = self.time.max(asked.map_or(0, |asked| asked.saturating_add(took)));
         }
         let message = head.message(json);
         maker.message(self.time, head.dir, Wire::Lsp, &message, head.took)

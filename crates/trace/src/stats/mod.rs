@@ -124,7 +124,7 @@ impl Stats {
         match relation {
             Relation::Answer { to: Some(asked), .. } => {
                 let row = self.row(asked.dir, &asked.method);
-                row.bytes += size;
+                row.bytes = row.bytes.saturating_add(size);
                 row.errors += u64::from(message.kind == Kind::Error);
                 let took = record.took.unwrap_or_else(|| record.at.saturating_sub(asked.at));
                 row.latencies.add(took);
@@ -133,7 +133,7 @@ impl Stats {
             _ => {
                 let row = self.row(record.dir, message.method.as_deref().unwrap_or_default());
                 row.count += 1;
-                row.bytes += size;
+                row.bytes = row.bytes.saturating_add(size);
             }
         }
     }
