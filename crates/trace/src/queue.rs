@@ -75,6 +75,8 @@ struct Shared {
     /// The bytes in the queue.
     queued: AtomicUsize,
     limit: usize,
+    /// The number of events that the recorder has taken.
+    recorded: AtomicU64,
     /// The time of the chunk that each direction is writing.
     announced: [AtomicU64; 3],
     /// The recorder sleeps until somebody wakes it.
@@ -120,6 +122,11 @@ pub(crate) struct EventFeed {
 }
 
 impl EventFeed {
+    /// The number of events that the recorder has taken.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.shared.recorded.load(Ordering::Relaxed)
+    }
+
     /// Reports an event. It is rare, so it does not wait for the next tick.
     pub(crate) fn event(&self, event: Event) {
         send(&self.sender, &self.shared, self.shared.now(), event);
@@ -155,6 +162,7 @@ pub(crate) fn queue(limit: usize) -> ([Feed; 3], EventFeed, Inlet) {
         start: Instant::now(),
         queued: AtomicUsize::new(0),
         limit,
+        recorded: AtomicU64::new(0),
         announced: [const { AtomicU64::new(NONE) }; 3],
         is_asleep: AtomicBool::new(false),
         recorder: OnceLock::new(),
@@ -246,6 +254,11 @@ impl Inlet {
     /// The time of the session, in microseconds.
     pub(crate) fn now(&self) -> u64 {
         self.shared.now()
+    }
+
+    /// Counts an event that is being recorded.
+    pub(crate) fn count_recorded(&self) {
+        self.shared.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns `true` if a burst passes that the queue can hold.

@@ -16,9 +16,6 @@ use crate::session::{Options, Session};
 /// The room of the queue to the recorder, in bytes.
 pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
-/// The priority of the recorder below that of the pumps.
-const NICE: i32 = 10;
-
 /// Events of a session that are not bytes.
 #[derive(Clone, Debug)]
 pub struct Events(EventFeed);
@@ -79,29 +76,35 @@ impl Recorder {
         &self.events
     }
 
-    /// Ends the recording: writes what is in the queue and waits for the recorder, but not longer than
-    /// this.
+    /// Ends the recording: waits until the recorder has written what is in the queue, as long as it makes
+    /// progress.
     ///
     /// # Errors
     ///
-    /// If the recorder is still busy then, or has failed.
+    /// If the recorder has failed, or made no progress for this time.
     pub fn finish(self, patience: Duration) -> io::Result<Report> {
         self.events.0.event(Event::End);
-        match self.done.recv_timeout(patience) {
-            Ok(report) => report,
-            Err(RecvTimeoutError::Timeout) => {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "the trace is written too slowly"))
+        let mut before = self.events.0.recorded();
+        loop {
+            match self.done.recv_timeout(patience) {
+                Ok(report) => return report,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the recorder failed"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
-            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the recorder failed")),
+            let recorded = self.events.0.recorded();
+            if recorded == before {
+                let why = "the trace is written too slowly";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            before = recorded;
         }
     }
 }
 
 fn run(mut inlet: Inlet, header: Header, options: Options, file: FileOptions) -> Report {
     inlet.attach();
-    // Forwarding comes first: where all processors are busy, the recorder waits. It may fail, and then
-    // records cost some time.
-    let _ = rustix::process::nice(NICE);
     // Here and not before: opening a named pipe waits for its reader.
     let mut session = Session::new(options, TraceFile::open(file, header));
     loop {
@@ -111,6 +114,7 @@ fn run(mut inlet: Inlet, header: Header, options: Options, file: FileOptions) ->
         let events = inlet.take();
         let is_idle = events.is_empty();
         for (at, event) in events {
+            inlet.count_recorded();
             match event {
                 Event::Bytes { dir, bytes, lost } => {
                     lose(&mut session, dir, at, lost);

@@ -158,7 +158,7 @@ impl Rule {
             ),
             Rule::AfterEof => (
                 "after-eof",
-                "A message came after the end of its stream, or a request after the client had gone.",
+                "A message came after EOF, or a request that nobody can answer.",
                 "Stop sending requests when stdin ends.",
             ),
             Rule::ExitCode => (

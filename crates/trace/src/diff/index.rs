@@ -106,9 +106,9 @@ impl<R: Read + Seek> Index<R> {
         Ok(index)
     }
 
-    /// The exchanges that this direction began.
-    pub(super) fn of(&self, dir: Dir) -> Vec<Exchange> {
-        self.exchanges.iter().filter(|exchange| exchange.dir == dir).cloned().collect()
+    /// The exchanges, in the order of the trace.
+    pub(super) fn take_exchanges(&mut self) -> Vec<Exchange> {
+        std::mem::take(&mut self.exchanges)
     }
 
     /// Reads the values of an exchange again.

@@ -9,8 +9,8 @@
 //!   trace B ─▶ index ─┘
 //! ```
 //!
-//! The index has 48 bytes and the method for each exchange. Bodies are read again from the file, one
-//! pair at a time.
+//! The index has the places of messages in the file, not their bodies. Bodies are read again, one pair
+//! at a time.
 
 mod align;
 mod index;
@@ -102,23 +102,23 @@ pub fn diff<A: Read + Seek, B: Read + Seek>(
 ) -> Result<(), (usize, DiffError)> {
     let mut first = Index::read(first, options).map_err(|error| (0, error))?;
     let mut second = Index::read(second, options).map_err(|error| (1, error))?;
+    let (old, new) = (first.take_exchanges(), second.take_exchanges());
     let mut pairs = Vec::new();
     for dir in [Dir::C2s, Dir::S2c] {
-        let (left, right) = (first.of(dir), second.of(dir));
+        let left: Vec<_> = old.iter().filter(|it| it.dir == dir).collect();
+        let right: Vec<_> = new.iter().filter(|it| it.dir == dir).collect();
         pairs.extend(match options.is_unordered {
             true => align::unordered(&left, &right),
             false => align::ordered(&left, &right),
         });
     }
     // An exchange of the second trace stands where its seq would be in the first.
-    pairs.sort_by_key(|(left, right)| {
-        left.as_ref().or(right.as_ref()).map_or(0, |exchange| exchange.seq)
-    });
+    pairs.sort_by_key(|(left, right)| left.or(*right).map_or(0, |exchange| exchange.seq));
     for pair in pairs {
         report(match pair {
             (Some(left), Some(right)) => {
-                let old = first.bodies(&left).map_err(|error| (0, error))?;
-                let new = second.bodies(&right).map_err(|error| (1, error))?;
+                let old = first.bodies(left).map_err(|error| (0, error))?;
+                let new = second.bodies(right).map_err(|error| (1, error))?;
                 let changes = values::compare(&old, &new, &options.ignore);
                 match changes.is_empty() {
                     true => Difference::Same(left.side()),

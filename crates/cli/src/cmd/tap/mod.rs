@@ -35,7 +35,7 @@ use crate::args::TapArgs;
 use crate::console;
 use crate::exit::{Exit, Problem};
 
-/// The time that the recorder has at the end for the bytes in its queue.
+/// The time without progress after which the recorder is left behind at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 /// Runs the tap. With a server that it starts, it does not return: it ends as the server ended.

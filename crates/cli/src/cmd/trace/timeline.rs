@@ -6,14 +6,16 @@ use duet_rpc_trace::{Body, Dir, Facts, Header, Kind, Message, Record, shown_time
 
 use crate::json;
 
-/// The columns of a line that is not for a terminal.
+/// The columns of a line that is not for a terminal, or for one whose width is not known.
 const WIDTH: usize = 120;
 
-const METHOD: usize = 30;
+/// A terminal with fewer columns gets short methods and no sizes, so that the body has room.
+const NARROW: usize = 110;
+
 const ID: usize = 6;
 
-/// The width of all columns before the body.
-const BEFORE_BODY: usize = 6 + 12 + 2 + METHOD + 1 + ID + 1 + 9 + 1 + 9 + 2;
+/// The least room for the body: the beginning of an error is worth a line break.
+const LEAST: usize = 20;
 
 const RED: &str = "31";
 const GREEN: &str = "32";
@@ -24,6 +26,9 @@ const DIM: &str = "2";
 
 pub(super) struct Timeline {
     in_color: bool,
+    is_narrow: bool,
+    /// The columns for the method.
+    method: usize,
     /// The columns for the body.
     room: usize,
     is_full: bool,
@@ -43,11 +48,19 @@ struct Line {
 
 impl Timeline {
     pub(super) fn new(in_color: bool, is_terminal: bool, is_full: bool) -> Self {
-        let columns = is_terminal
+        let size = is_terminal
             .then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok())
             .flatten()
-            .map_or(WIDTH, |size| usize::from(size.ws_col));
-        Timeline { in_color, room: columns.saturating_sub(BEFORE_BODY), is_full }
+            .map(|size| usize::from(size.ws_col));
+        Timeline::with_width(in_color, size.filter(|width| *width > 0).unwrap_or(WIDTH), is_full)
+    }
+
+    fn with_width(in_color: bool, width: usize, is_full: bool) -> Self {
+        let is_narrow = width < NARROW;
+        let (method, size) = if is_narrow { (20, 0) } else { (30, 10) };
+        let before_body = 6 + 13 + 2 + method + 1 + ID + 1 + 9 + size + 2;
+        let room = width.saturating_sub(before_body).max(LEAST);
+        Timeline { in_color, is_narrow, method, room, is_full }
     }
 
     pub(super) fn header(&self, header: &Header, output: &mut impl Write) -> io::Result<()> {
@@ -86,12 +99,17 @@ impl Timeline {
             _ => ("·", Some(DIM)),
         };
         let at = format!("{}.{:06}", record.at / 1_000_000, record.at % 1_000_000);
-        let name = cut(&line.name, METHOD);
+        let method = self.method;
+        let name = cut(&line.name, method);
         let mut text = format!("{:>5} {at:>11}  ", record.seq);
         text += &self.paint(arrow, line.color.or(side));
         text += " ";
-        text += &self.paint(&format!("{name:METHOD$}"), line.color);
-        text += &format!(" {:ID$} {:>9} {:>9}  ", cut(&line.id, ID), line.took, line.size);
+        text += &self.paint(&format!("{name:method$}"), line.color);
+        text += &format!(" {:ID$} {:>9}", cut(&line.id, ID), line.took);
+        if !self.is_narrow {
+            text += &format!(" {:>9}", line.size);
+        }
+        text += "  ";
         let mut room = self.room;
         if let Some((color, note)) = &line.note {
             room = room.saturating_sub(note.chars().count() + 1);
@@ -198,5 +216,44 @@ fn cut(text: &str, width: usize) -> String {
         None => text.to_owned(),
         Some(_) if width == 0 => String::new(),
         Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use duet_rpc_trace::{Body, Dir, Facts, Kind, Record};
+
+    use super::Timeline;
+
+    #[test]
+    fn r10_lines_fit_the_terminal() {
+        let mut record = Record::new(7, 1_500_000, Dir::S2c, Kind::Response);
+        record.id = Some("12345678".into());
+        record.method = Some("textDocument/semanticTokens/full".into());
+        (record.took, record.size) = (Some(2_000), Some(50_000));
+        record.body = Some(Body::from_json(
+            r#"{"id":12345678,"result":"0123456789abcdefghijklmnopqrstuvwxyz0123456789"}"#,
+        ));
+        for (width, expected) in [
+            (
+                80,
+                "    7    1.500000  ← textDocument/semant… 12345…    2.0 ms  \"0123456789abcdefgh…\n",
+            ),
+            (
+                120,
+                "    7    1.500000  ← textDocument/semanticTokens/f… 12345…    2.0 ms    48 KiB  \"0123456789abcdefghijklmnopqrstuvwxyz01…\n",
+            ),
+        ] {
+            let mut out = Vec::new();
+            let timeline = Timeline::with_width(false, width, false);
+            timeline.record(&record, &Facts::default(), &mut out).expect("memory can be written");
+            let line = String::from_utf8(out).expect("it is text");
+            assert_eq!(line, expected);
+            assert!(line.trim_end().chars().count() <= width);
+            let mut out = Vec::new();
+            let timeline = Timeline::with_width(true, width, false);
+            timeline.record(&record, &Facts::default(), &mut out).expect("memory can be written");
+            assert!(String::from_utf8(out).expect("it is text").contains("\x1b[32m←\x1b[0m"));
+        }
     }
 }
