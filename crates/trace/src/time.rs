@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A point in time, shown in UTC to the microsecond.
+/// A point in time, shown in UTC to the microsecond, or with fewer digits: `{:.3}` shows milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp(SystemTime);
 
@@ -71,8 +71,12 @@ impl fmt::Display for Timestamp {
         let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
         let (year, month, day) = date(days);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        let micros = since.subsec_micros();
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+        let digits = f.precision().unwrap_or(6).clamp(1, 6);
+        let fraction = since.subsec_micros() / 10_u32.pow(6 - digits as u32);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:0digits$}Z"
+        )
     }
 }
 
@@ -107,7 +111,7 @@ mod tests {
     use super::Timestamp;
 
     #[test]
-    fn timestamps_are_rfc_3339_in_utc() {
+    fn g3_timestamps_are_rfc_3339_in_utc() {
         let rows = [
             (0, "1970-01-01T00:00:00.000000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999000Z"),
@@ -120,10 +124,12 @@ mod tests {
         for (millis, shown) in rows {
             let time = Timestamp(UNIX_EPOCH + Duration::from_millis(millis));
             assert_eq!(time.to_string(), shown);
+            assert_eq!(format!("{time:.3}"), shown.replace("000Z", "Z"));
             assert_eq!(Timestamp::parse(shown).map(|it| it.unix_micros()), Some(millis * 1_000));
         }
         assert_eq!(Timestamp(UNIX_EPOCH - Duration::from_secs(1)).to_string(), rows[0].1);
     }
+
     #[test]
     fn timestamps_with_an_offset_are_parsed_and_others_refused() {
         for (text, shown) in [

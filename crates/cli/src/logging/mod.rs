@@ -5,7 +5,6 @@
 //!                               └─────> streams of events
 //! ```
 
-mod clock;
 mod level;
 mod record;
 mod sink;

@@ -8,8 +8,8 @@ use std::fmt::{self, Write};
 use duet_rpc::proto::message::{is_obeyed, write_escape};
 
 use super::Level;
-use super::clock::Timestamp;
 use crate::args::LogFormat;
+use duet_rpc_trace::Timestamp;
 
 /// Maximum number of characters of a method name in a record.
 const MAX_METHOD_CHARS: usize = 128;
@@ -58,7 +58,7 @@ impl Record {
     }
 
     fn to_text(&self, in_color: bool) -> String {
-        let mut line = format!("{} ", self.timestamp);
+        let mut line = format!("{:.3} ", self.timestamp);
         let name = self.severity.name().to_ascii_uppercase();
         // Padding aligns the messages.
         let _ = match in_color {
@@ -80,7 +80,8 @@ impl Record {
     /// Formats the record as a JSON object with the members that rule G3 names.
     pub(crate) fn to_json(&self) -> String {
         let (timestamp, severity) = (self.timestamp, self.severity.name());
-        let mut json = format!(r#"{{"timestamp":"{timestamp}","severity":"{severity}","message":"#);
+        let mut json =
+            format!(r#"{{"timestamp":"{timestamp:.3}","severity":"{severity}","message":"#);
         push_json(&mut json, self.message.chars());
         if let Some(method) = &self.method {
             json.push_str(",\"method\":");

@@ -12,8 +12,8 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use super::Level;
-use super::clock::Timestamp;
 use super::record::{LoggedId, Record, push_field};
+use duet_rpc_trace::Timestamp;
 
 /// Filter by level, adjustable at any time.
 pub(super) struct Filter {
