@@ -35,6 +35,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod encode;
+mod envelope;
 mod file;
 mod folder;
 mod header;
@@ -42,6 +43,8 @@ mod pairs;
 mod parse;
 mod pump;
 mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod reader;
 mod record;
 mod recorder;
