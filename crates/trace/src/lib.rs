@@ -38,6 +38,7 @@ mod check;
 mod convert;
 mod diff;
 mod encode;
+mod envelope;
 mod file;
 mod filter;
 mod folder;
@@ -47,6 +48,8 @@ mod pairs;
 mod parse;
 mod pump;
 mod queue;
+#[cfg(test)]
+mod queue_tests;
 mod reader;
 mod record;
 mod recorder;

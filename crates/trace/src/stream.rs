@@ -19,9 +19,8 @@ use std::ops::Range;
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::fault::{FaultKind, Malformed};
 use duet_rpc_proto::frame::{Decoder, Event, Framing};
-use duet_rpc_proto::message::Id;
-use duet_rpc_proto::text::{Kind as JsonKind, Member, Text};
 
+use crate::envelope::{Envelope, envelope};
 use crate::record::Kind;
 use crate::sniff::{Sniffed, sniff};
 
@@ -47,16 +46,6 @@ pub(crate) struct Part<'a> {
     /// The times of the first and the last byte.
     pub(crate) first: u64,
     pub(crate) at: u64,
-}
-
-/// The members of a message that a record shows beside it.
-#[derive(Debug, Default)]
-pub(crate) struct Envelope {
-    pub(crate) id: Option<Id>,
-    pub(crate) method: Option<String>,
-    /// The ids of the requests and answers in a batch.
-    pub(crate) asks: Vec<(Id, String)>,
-    pub(crate) answers: Vec<Id>,
 }
 
 /// One direction of a session.
@@ -236,17 +225,19 @@ impl Stream {
             return;
         }
         let bytes = &self.bytes[self.front..self.front + count];
+        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
         let (kind, why) = match &mut self.fault {
             Some((kind, why, is_reported)) => {
                 let is_first = !std::mem::replace(is_reported, true);
                 match kind {
+                    Kind::Noise if is_blank => (Kind::Blank, None),
                     // The next stray print is noise of its own.
                     Kind::Noise => (Kind::Noise, None),
                     _ if is_first => (*kind, Some(why.clone())),
                     _ => (Kind::More, None),
                 }
             }
-            None if bytes.iter().all(u8::is_ascii_whitespace) => (Kind::Blank, None),
+            None if is_blank => (Kind::Blank, None),
             None => (Kind::Noise, None),
         };
         let envelope = Envelope::default();
@@ -355,6 +346,13 @@ fn head_start(bytes: &[u8], framing: Framing) -> usize {
                 if !is_name {
                     break;
                 }
+                // Skipped bytes may come before the header without a line end.
+                const NAME: &[u8] = b"Content-Length";
+                let strays = name.map_or(0, |name| name.len().saturating_sub(NAME.len()));
+                if name.is_some_and(|name| name[strays..].eq_ignore_ascii_case(NAME)) && strays > 0
+                {
+                    return line_start + strays;
+                }
                 start = line_start;
             }
             start
@@ -372,51 +370,4 @@ fn is_header_like(bytes: &[u8]) -> bool {
 fn is_message_like(line: &[u8]) -> bool {
     let inner = line.strip_prefix(b"[").unwrap_or(line).trim_ascii_start();
     inner.first() == Some(&b'{')
-}
-
-/// Classifies a message by its members alone: a message with a fault is still a request if its sender
-/// meant one.
-fn envelope(text: &Text<'_>) -> (Kind, Envelope) {
-    let mut envelope = Envelope::default();
-    match text.kind() {
-        JsonKind::Object => {
-            let kind = object_kind(text);
-            envelope.id = id(text);
-            envelope.method = text.string_member(Member::Method).map(|it| it.into_owned());
-            (kind, envelope)
-        }
-        JsonKind::Array => {
-            for entry in text.elements().filter(|entry| entry.kind() == JsonKind::Object) {
-                let Some(id) = id(&entry) else { continue };
-                match object_kind(&entry) {
-                    Kind::Request => {
-                        let method = entry.string_member(Member::Method).unwrap_or_default();
-                        envelope.asks.push((id, method.into_owned()));
-                    }
-                    Kind::Response | Kind::Error => envelope.answers.push(id),
-                    _ => {}
-                }
-            }
-            let is_empty = text.elements().next().is_none();
-            (if is_empty { Kind::Invalid } else { Kind::Batch }, envelope)
-        }
-        JsonKind::Scalar => (Kind::Invalid, envelope),
-    }
-}
-
-fn object_kind(text: &Text<'_>) -> Kind {
-    let has = |member| text.member(member).is_some();
-    match text.string_member(Member::Method) {
-        Some(_) if has(Member::Id) => Kind::Request,
-        Some(_) => Kind::Notification,
-        None if has(Member::Method) || !has(Member::Id) => Kind::Invalid,
-        None if text.member(Member::Error).is_some_and(|error| error != "null") => Kind::Error,
-        None if has(Member::Result) || has(Member::Error) => Kind::Response,
-        None => Kind::Invalid,
-    }
-}
-
-/// An id of a usual size.
-fn id(text: &Text<'_>) -> Option<Id> {
-    text.member(Member::Id).filter(|raw| raw.len() <= 1024).and_then(Id::from_raw)
 }
