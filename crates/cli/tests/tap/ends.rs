@@ -40,7 +40,7 @@ fn w4_exit_code_is_that_of_the_server() {
 #[test]
 fn w4_signal_that_kills_the_server_ends_the_tap() {
     for mode in MODES {
-        for signal in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15] {
+        for signal in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 34, 64] {
             let status: ExitStatus =
                 run(tap_in(mode, &Folder::new(), &format!("kill -{signal} $$")), b"").status;
             assert_eq!(status.signal(), Some(signal), "{mode:?}");

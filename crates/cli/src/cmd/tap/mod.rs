@@ -211,6 +211,8 @@ fn end_like(ended: Ended) -> ! {
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
         // Returns only if that fails.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
+        // It does not know all signals. We handle none of the others.
+        let _ = signal_hook::low_level::raise(signal);
         exit(128 + signal);
     }
     exit(ended.code.unwrap_or(1))
