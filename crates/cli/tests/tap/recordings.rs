@@ -140,6 +140,13 @@ fn r0_rotated_trace_gives_back_every_byte() {
     assert!(most < 11_000, "{most} bytes");
     assert_eq!(cat(&folder, "c2s"), input.as_bytes());
     assert_eq!(cat(&folder, "s2c"), input.as_bytes());
+    // The last part says that the whole trace is lossless.
+    let parts = (2..).map(|part| folder.path(&format!("trace.{part}.jsonl")));
+    let last = parts.take_while(|path| path.exists()).last().expect("parts");
+    assert_eq!(cat_file(&last, "c2s").status.code(), Some(1));
+    // A later session in the same place does not get the parts of this one.
+    run(tap(&folder, &["--max-file", "10k"], &["cat"]), b"new\n");
+    assert_eq!(cat(&folder, "c2s"), b"new\n");
 }
 
 #[test]
