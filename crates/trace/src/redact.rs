@@ -99,6 +99,10 @@ impl Redactions {
         if has_places && (matches!(kind, Kind::Broken | Kind::More) || self.mentions_place(text)) {
             return Some(REDACTED.to_owned());
         }
+        // It is not JSON as a whole, so nobody can tell where an escape begins to count.
+        if has_escape(text) {
+            return Some(REDACTED.to_owned());
+        }
         self.apply_value(text)
     }
 
@@ -113,8 +117,7 @@ impl Redactions {
         // The steps of an array have no names.
         let is_name = |step: &&String| step.parse::<u64>().is_err();
         let steps = self.pointers.iter().filter_map(|it| it.iter().rfind(is_name));
-        // An escape may hide the name.
-        text.contains("\\u") || self.names.iter().chain(steps).any(|name| text.contains(name))
+        self.names.iter().chain(steps).any(|name| text.contains(name))
     }
 
     /// Replaces the matches of the regular expressions in any text, for example a command line.
@@ -156,6 +159,12 @@ impl Redactions {
         walk.out.push_str(&text[walk.copied..]);
         Some(walk.out)
     }
+}
+
+/// Returns `true` if a text has an escape such as `\u0073`, which may hide a name or a value.
+fn has_escape(text: &str) -> bool {
+    let digits = |rest: &str| rest.bytes().take(4).filter(u8::is_ascii_hexdigit).count();
+    text.split("\\u").skip(1).any(|rest| digits(rest) == 4)
 }
 
 /// The deepest nesting; a message is never deeper.
@@ -374,6 +383,9 @@ mod tests {
         let pointer = rules(&["/params/auth/0"], &[]);
         assert_eq!(pointer.apply(Kind::Noise, "auth: x").as_deref(), Some(REDACTED));
         assert!(pointer.apply(Kind::Noise, "params: 0").is_none());
+        let value = rules(&[], &["s[0-9]"]);
+        assert_eq!(value.apply(Kind::Noise, r#"["\u00731"]"#).as_deref(), Some(REDACTED));
+        assert!(value.apply(Kind::Stderr, r"c:\users\ada").is_none());
         assert!(rules(&[], &[]).apply(Kind::Broken, "x").is_none());
         assert!(Redactions::default().add("").is_err());
         assert!(Redactions::default().add_value("(").is_err());
