@@ -61,9 +61,12 @@ fn is_end(token: &str) -> bool {
     matches!(token, "}" | "]")
 }
 
+/// The deepest indentation. Without a limit, 100 kB of brackets become 10 GB of spaces.
+const DEEPEST: usize = 256;
+
 fn begin_line(out: &mut String, depth: usize) {
     out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth));
+    out.extend(std::iter::repeat_n("  ", depth.min(DEEPEST)));
 }
 
 /// Iterator over the tokens of the remaining text.
@@ -140,6 +143,8 @@ mod tests {
             assert_eq!(pretty(text), on_many);
             assert_eq!(compact(&pretty(text)), on_one_line, "and back");
         }
+        let deep = "[".repeat(10_000) + "1" + &"]".repeat(10_000);
+        assert!(pretty(&deep).len() < 15_000_000 && compact(&pretty(&deep)) == deep);
     }
 
     #[test]

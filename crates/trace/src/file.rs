@@ -5,18 +5,22 @@
 //! as `loss` records as soon as it can be written again.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::folder::{create_file, create_folder, keep_newest, make_private, part_path};
 use crate::header::Header;
+use crate::reader::{Entry, Reader};
 use crate::record::{Dir, Kind, Record};
 use crate::session::Sink;
 use crate::writer::Writer;
 
 /// The interval of attempts to open a file that could not be opened.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest header that is read to tell the session of a file.
+const LONGEST_HEADER: u64 = 1024 * 1024;
 
 /// The place of a trace, and its limits.
 #[derive(Clone, Debug)]
@@ -187,10 +191,26 @@ impl Sink for TraceFile {
     }
 }
 
-/// The parts of a rotated trace that exist, in order, beginning with this file.
+/// The parts of a rotated trace that exist, in order, beginning with this file. Files of another session,
+/// which an earlier tap wrote under these names, are not parts of it.
 pub fn parts(first: &Path) -> Vec<PathBuf> {
     // A path without a file name, such as `/`, has no parts.
-    let is_part = |path: &PathBuf| path != first && path.exists();
-    let later = (2..).map(|part| part_path(first, part)).take_while(is_part);
-    std::iter::once(first.to_owned()).chain(later).collect()
+    let is_file = |path: &PathBuf| path != first && path.exists();
+    let mut later = (2..).map(|part| part_path(first, part)).take_while(is_file).peekable();
+    let mut found = vec![first.to_owned()];
+    // The first file may be a pipe, which can be read only once. A pipe has no parts.
+    if later.peek().is_some() {
+        let session = session(first);
+        found.extend(later.take_while(|path| self::session(path) == session));
+    }
+    found
+}
+
+/// The session in the header of a file.
+fn session(path: &Path) -> Option<String> {
+    let mut reader = Reader::new(File::open(path).ok()?.take(LONGEST_HEADER));
+    match reader.next_entry().ok()? {
+        Some(Entry::Header(header)) => Some(header.session),
+        _ => None,
+    }
 }

@@ -3,10 +3,11 @@
 //! | rule | replaces |
 //! |---|---|
 //! | `token` | the value of each member with this name, at any depth |
-//! | `/params/token` | the value at this JSON pointer of a message |
+//! | `/params/token` | the value at this JSON pointer of a message, alone or in a batch |
 //! | a regular expression | each match in a string value, in noise and on stderr |
 //!
-//! Names and pointers need JSON. So with such a rule, the body of a broken frame is left out.
+//! Names and pointers need JSON. So with such a rule, the body of a broken frame is left out, and so are
+//! noise and lines on stderr that mention the name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +18,7 @@ use regex_lite::Regex;
 use crate::record::Kind;
 
 /// The text in place of a value.
-const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// The values to replace.
 #[derive(Clone, Debug, Default)]
@@ -95,10 +96,28 @@ impl Redactions {
             return self.apply_json(text);
         }
         let has_places = !self.names.is_empty() || !self.pointers.is_empty();
-        if has_places && matches!(kind, Kind::Broken | Kind::More) {
+        if has_places && (matches!(kind, Kind::Broken | Kind::More) || self.mentions_place(text)) {
+            return Some(REDACTED.to_owned());
+        }
+        // It is not JSON as a whole, so nobody can tell where an escape begins to count.
+        if has_escape(text) {
             return Some(REDACTED.to_owned());
         }
         self.apply_value(text)
+    }
+
+    /// Returns `true` if a member of the message itself, such as its id, is to be replaced.
+    pub(crate) fn hides_member(&self, name: &str) -> bool {
+        let is_member = |steps: &Vec<String>| matches!(&steps[..], [step] if step == name);
+        self.names.iter().any(|it| it == name) || self.pointers.iter().any(is_member)
+    }
+
+    /// Returns `true` if a text that is not a message mentions the name of a secret member.
+    fn mentions_place(&self, text: &str) -> bool {
+        // The steps of an array have no names.
+        let is_name = |step: &&String| step.parse::<u64>().is_err();
+        let steps = self.pointers.iter().filter_map(|it| it.iter().rfind(is_name));
+        self.names.iter().chain(steps).any(|name| text.contains(name))
     }
 
     /// Replaces the matches of the regular expressions in any text, for example a command line.
@@ -119,8 +138,16 @@ impl Redactions {
 
     /// Replaces values in a JSON text and keeps every other byte. `None` if there are none to replace.
     pub fn apply_json(&self, text: &str) -> Option<String> {
-        let mut walk =
-            Walk { rules: self, text, out: String::new(), copied: 0, place: 0, is_muted: false };
+        let is_batch = text.trim_ascii_start().starts_with('[');
+        let mut walk = Walk {
+            rules: self,
+            text,
+            out: String::new(),
+            copied: 0,
+            place: 0,
+            is_muted: false,
+            is_batch,
+        };
         let is_json = Text::check(text.as_bytes(), MAX_DEPTH).is_ok();
         if !is_json || walk.value(&mut Vec::new(), false).is_none() {
             // The rules cannot tell what is secret.
@@ -132,6 +159,12 @@ impl Redactions {
         walk.out.push_str(&text[walk.copied..]);
         Some(walk.out)
     }
+}
+
+/// Returns `true` if a text has an escape such as `\u0073`, which may hide a name or a value.
+fn has_escape(text: &str) -> bool {
+    let digits = |rest: &str| rest.bytes().take(4).filter(u8::is_ascii_hexdigit).count();
+    text.split("\\u").skip(1).any(|rest| digits(rest) == 4)
 }
 
 /// The deepest nesting; a message is never deeper.
@@ -147,6 +180,8 @@ struct Walk<'a> {
     place: usize,
     /// The value around this place is replaced as a whole.
     is_muted: bool,
+    /// Pointers begin at the messages of the array, too.
+    is_batch: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -154,8 +189,9 @@ impl<'a> Walk<'a> {
     fn value(&mut self, path: &mut Vec<String>, is_named: bool) -> Option<()> {
         self.skip_white();
         let start = self.place;
-        let is_secret =
-            !self.is_muted && (is_named || self.rules.pointers.iter().any(|it| it == path));
+        let in_message = path.get(1..).filter(|_| self.is_batch);
+        let is_place = |it: &Vec<String>| it == path || Some(&it[..]) == in_message;
+        let is_secret = !self.is_muted && (is_named || self.rules.pointers.iter().any(is_place));
         self.is_muted |= is_secret;
         match self.peek()? {
             b'{' => self.members(path, b'}')?,
@@ -266,7 +302,7 @@ mod tests {
         let gone = "\"[redacted]\"";
         /// Names and pointers, expressions, a message, and the result.
         type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<String>);
-        let rows: [Row<'_>; 15] = [
+        let rows: [Row<'_>; 16] = [
             (
                 &["token"],
                 &[],
@@ -287,6 +323,12 @@ mod tests {
             ),
             (&["token"], &[], r#"{"a":"token"}"#, None),
             (&["token"], &[], "{ }", None),
+            (
+                &["/params/a"],
+                &[],
+                r#" [{"params":{"a":1}},{"a":2}]"#,
+                Some(format!(r#" [{{"params":{{"a":{gone}}}}},{{"a":2}}]"#)),
+            ),
             (&["token"], &[], "[ ]", None),
             (
                 &["/a/1"],
@@ -331,10 +373,19 @@ mod tests {
             (Kind::Noise, "nothing", None),
             (Kind::Broken, r#"{"token":"#, Some(REDACTED)),
             (Kind::More, r#""secret""#, Some(REDACTED)),
+            (Kind::Noise, r#"{"token":"secret"}"#, Some(REDACTED)),
+            (Kind::Stderr, "sent {'token': 'secret'}", Some(REDACTED)),
+            (Kind::Stderr, r#"{"\u0074oken":"secret"}"#, Some(REDACTED)),
         ] {
             assert_eq!(both.apply(kind, text).as_deref(), expected, "{text}");
         }
         assert_eq!(both.describe(), ["token", "value"]);
+        let pointer = rules(&["/params/auth/0"], &[]);
+        assert_eq!(pointer.apply(Kind::Noise, "auth: x").as_deref(), Some(REDACTED));
+        assert!(pointer.apply(Kind::Noise, "params: 0").is_none());
+        let value = rules(&[], &["s[0-9]"]);
+        assert_eq!(value.apply(Kind::Noise, r#"["\u00731"]"#).as_deref(), Some(REDACTED));
+        assert!(value.apply(Kind::Stderr, r"c:\users\ada").is_none());
         assert!(rules(&[], &[]).apply(Kind::Broken, "x").is_none());
         assert!(Redactions::default().add("").is_err());
         assert!(Redactions::default().add_value("(").is_err());

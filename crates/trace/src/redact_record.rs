@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::header::Header;
-use crate::record::{Body, Bytes, Record};
-use crate::redact::Redactions;
+use crate::record::{Body, Bytes, Kind, Record};
+use crate::redact::{REDACTED, Redactions};
 
 impl Redactions {
     /// Replaces values in a record. Returns `true` if there were any.
@@ -25,23 +25,47 @@ impl Redactions {
             record.body =
                 Some(if is_json { Body::from_json(text) } else { Body::Text(text.into()) });
         }
-        for text in [&mut record.method, &mut record.why].into_iter().flatten() {
-            is_changed |= self.apply_part(text, |text| self.apply_text(text));
+        is_changed |= self.apply_fields(record);
+        record.redacted |= is_changed;
+        is_changed
+    }
+
+    /// Replaces values in the members of a record beside its body. Returns `true` if there were any.
+    pub(crate) fn apply_fields(&self, record: &mut Record<'_>) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let mut is_changed = false;
+        let mut set = |text: &mut Cow<'_, str>, changed: Option<String>| {
+            is_changed |= changed.is_some();
+            if let Some(changed) = changed {
+                *text = Cow::Owned(changed);
+            }
+        };
+        if let Some(method) = &mut record.method {
+            let is_hidden = self.hides_member("method");
+            set(
+                method,
+                if is_hidden { Some(REDACTED.to_owned()) } else { self.apply_text(method) },
+            );
         }
         if let Some(id) = &mut record.id {
-            is_changed |= self.apply_part(id, |id| self.apply_json(id));
+            let is_hidden = self.hides_member("id");
+            set(id, if is_hidden { Some(format!("\"{REDACTED}\"")) } else { self.apply_json(id) });
+        }
+        if let Some(why) = &mut record.why {
+            set(why, self.apply_text(why));
         }
         for bytes in [&mut record.head, &mut record.tail].into_iter().flatten() {
             let changed = match std::str::from_utf8(&bytes.0) {
-                Ok(text) => self.apply_text(text),
-                Err(_) => None,
+                Ok(text) => self.apply(Kind::Noise, text),
+                Err(_) => Some(String::new()),
             };
             if let Some(text) = changed {
                 is_changed = true;
                 *bytes = Bytes(Cow::Owned(text.into_bytes()));
             }
         }
-        record.redacted |= is_changed;
         is_changed
     }
 
@@ -56,21 +80,12 @@ impl Redactions {
         let rules: Vec<_> = rules.collect();
         header.redact.extend(rules);
     }
-
-    fn apply_part(&self, text: &mut Cow<'_, str>, apply: impl Fn(&str) -> Option<String>) -> bool {
-        let changed = apply(text);
-        let is_changed = changed.is_some();
-        if let Some(changed) = changed {
-            *text = Cow::Owned(changed);
-        }
-        is_changed
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Dir, Kind};
+    use crate::record::Dir;
 
     fn rules() -> Redactions {
         let mut rules = Redactions::default();
@@ -111,6 +126,19 @@ mod tests {
             let shown = format!("{row:?}");
             assert!(!shown.contains(secret) && !shown.contains("115, 49"), "{shown}");
         }
+    }
+
+    #[test]
+    fn r9_hidden_id_and_method_are_not_shown_beside_the_message() {
+        let mut record = Record::new(1, 0, Dir::C2s, Kind::Request);
+        (record.id, record.method) = (Some("7".into()), Some("s".into()));
+        record.head = Some(Bytes(b"X: \xff\r\n\r\n"[..].into()));
+        let mut rules = Redactions::default();
+        ["id", "/method"].into_iter().for_each(|rule| rules.add(rule).expect("a rule"));
+        assert!(rules.apply_fields(&mut record));
+        assert_eq!(record.id.as_deref(), Some("\"[redacted]\""));
+        assert_eq!(record.method.as_deref(), Some("[redacted]"));
+        assert_eq!(record.head, Some(Bytes(b""[..].into())));
     }
 
     #[test]

@@ -215,6 +215,7 @@ impl<S: Sink> Session<S> {
             let mut record = Record::new(*seq, part.at, dir, part.kind);
             pair(&mut record, &part, pairs, &mut other.pairs);
             fill(&mut record, &part, options);
+            record.redacted |= options.redact.apply_fields(&mut record);
             sink.record(&record);
         });
     }
@@ -248,7 +249,13 @@ impl<S: Sink> Session<S> {
         record.first = Some(first).filter(|&first| first != at);
         record.wire = wire;
         record.size = Some(line.len() as u64);
-        set_body(&mut record, line, &self.options);
+        // A secret may stand on both sides of the place where a long line is divided.
+        let is_divided = self.err.is_more || wire.is_none() && line.len() == LONGEST_LINE;
+        if is_divided && !self.options.redact.is_empty() {
+            (record.redacted, record.body) = (true, Some(Body::Text("".into())));
+        } else {
+            set_body(&mut record, line, &self.options);
+        }
         self.sink.record(&record);
     }
 }

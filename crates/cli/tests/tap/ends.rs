@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::support::folder::Folder;
 use super::support::once::run;
 use super::support::programs::DUET_RPC;
+use super::support::terminal::terminal;
 use super::{cat, kinds, read_pids, records, tap, tap_shell};
 
 /// Both ways of a tap.
@@ -40,11 +41,29 @@ fn w4_exit_code_is_that_of_the_server() {
 #[test]
 fn w4_signal_that_kills_the_server_ends_the_tap() {
     for mode in MODES {
-        for signal in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15] {
+        for signal in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 34, 64] {
             let status: ExitStatus =
                 run(tap_in(mode, &Folder::new(), &format!("kill -{signal} $$")), b"").status;
             assert_eq!(status.signal(), Some(signal), "{mode:?}");
         }
+    }
+}
+
+#[test]
+fn w4_server_on_a_terminal_is_not_stopped() {
+    for mode in MODES {
+        let (screen, end) = terminal();
+        let folder = Folder::new();
+        let tap = tap_in(mode, &folder, "read -r line; echo \"got $line\"");
+        // The terminal controls a session of its own, as in a shell.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(tap.get_program()).args(tap.get_args());
+        command.stdin(end).stdout(Stdio::piped());
+        let process = command.spawn().expect("it starts");
+        drop(command);
+        rustix::io::write(&screen, b"line\n").expect("a terminal");
+        let output = process.wait_with_output().expect("it ends");
+        assert_eq!(output.stdout, b"got line\n", "{mode:?}");
     }
 }
 

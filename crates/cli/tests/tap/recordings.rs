@@ -70,6 +70,37 @@ fn w8_redaction_changes_the_file_and_not_the_bytes() {
 }
 
 #[test]
+fn w8_redaction_reaches_every_part_of_the_trace() {
+    let message = r#"{"id":"sk-1","method":"get/sk-1","params":{"token":"hunter2"}}"#;
+    let lsp = format!("X-Key: sk-1\r\nContent-Length: {}\r\n\r\n{message}", message.len());
+    let batch = format!("[{message}]\n");
+    let long =
+        format!("head -c 65534 /dev/zero | tr '\\0' x >&2; echo sk-1 >&2; echo '{message}' >&2");
+    let rows = [
+        ("lsp", lsp.as_str(), "cat"),
+        ("ndjson", batch.as_str(), "cat"),
+        ("lsp", &batch, "cat"),
+        ("auto", "", &long),
+    ];
+    for (framing, input, script) in rows {
+        let folder = Folder::new();
+        let inner = folder.path("in sk-1");
+        fs::create_dir(&inner).expect("a folder");
+        let options =
+            ["--framing", framing, "--redact", "/params/token", "--redact-value", "sk-[0-9]+"];
+        let mut command = tap(&folder, &options, &["sh", "-c", script]);
+        command.current_dir(inner);
+        assert_eq!(run(command, input.as_bytes()).stdout, input.as_bytes());
+        let text = fs::read_to_string(folder.path("trace.jsonl")).expect("a trace");
+        let records = text.lines().skip(1).collect::<String>();
+        assert!(!text.contains("in sk-1"), "{text}");
+        for secret in ["sk-1", "xsk", "hunter2"] {
+            assert!(!records.contains(secret), "{framing} {secret}: {records}");
+        }
+    }
+}
+
+#[test]
 fn r0_messages_are_paired_and_noise_is_told_apart() {
     let folder = Folder::new();
     let script = r#"read -r ask; echo banner; printf '%s\n' '{"id":7,"result":true}' '{"id":8,"error":{}}' ''; echo log >&2"#;
@@ -109,6 +140,13 @@ fn r0_rotated_trace_gives_back_every_byte() {
     assert!(most < 11_000, "{most} bytes");
     assert_eq!(cat(&folder, "c2s"), input.as_bytes());
     assert_eq!(cat(&folder, "s2c"), input.as_bytes());
+    // The last part says that the whole trace is lossless.
+    let parts = (2..).map(|part| folder.path(&format!("trace.{part}.jsonl")));
+    let last = parts.take_while(|path| path.exists()).last().expect("parts");
+    assert_eq!(cat_file(&last, "c2s").status.code(), Some(1));
+    // A later session in the same place does not get the parts of this one.
+    run(tap(&folder, &["--max-file", "10k"], &["cat"]), b"new\n");
+    assert_eq!(cat(&folder, "c2s"), b"new\n");
 }
 
 #[test]

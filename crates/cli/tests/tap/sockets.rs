@@ -16,7 +16,10 @@ struct Tap(Child, String);
 
 impl Tap {
     fn start(folder: &Folder, listen: &str, connect: &str) -> Self {
-        let mut command = Command::new(DUET_RPC);
+        Self::start_by(Command::new(DUET_RPC), folder, listen, connect)
+    }
+
+    fn start_by(mut command: Command, folder: &Folder, listen: &str, connect: &str) -> Self {
         command.args(["tap", "--listen", listen, "--connect", connect, "--to"]);
         command.arg(folder.path("trace.jsonl")).stderr(Stdio::piped());
         let mut process = command.spawn().expect("it starts");
@@ -90,6 +93,44 @@ fn w1_w8_unix_sockets_are_private() {
     let mut echoed = Vec::new();
     client.read_to_end(&mut echoed).expect("it answers");
     assert_eq!(echoed, b"{}\n");
+}
+
+#[test]
+fn w4_socket_file_of_a_killed_tap_is_replaced_and_of_a_running_one_is_not() {
+    let folder = Folder::new();
+    let (listen, connect) = (folder.url("tap"), folder.url("server"));
+    drop(Tap::start(&folder, &listen, &connect));
+    let running = Tap::start(&folder, &listen, &connect);
+    assert!(UnixStream::connect(folder.path("tap")).is_ok(), "{}", running.1);
+    let mut second = Tap::start(&folder, &listen, &connect);
+    assert_eq!(second.0.wait().expect("it ends").code(), Some(1));
+    assert!(UnixStream::connect(folder.path("tap")).is_ok());
+}
+
+#[test]
+fn w4_too_many_clients_do_not_end_the_tap() {
+    let folder = Folder::new();
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = server.local_addr().expect("an address");
+    thread::spawn(move || {
+        for stream in server.incoming().flatten() {
+            thread::spawn(|| echo(stream));
+        }
+    });
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 24; exec \"$@\"", "sh", DUET_RPC]);
+    let tap = Tap::start_by(command, &folder, "tcp://127.0.0.1:0", &format!("tcp://{address}"));
+    let connect = || TcpStream::connect(&tap.1).expect("it listens");
+    // More than it has descriptors for, and all of them gone again.
+    drop((0..30).map(|_| connect()).collect::<Vec<_>>());
+    let is_served = || {
+        let mut client = connect();
+        let mut echoed = Vec::new();
+        let _ = client.write_all(b"{}\n").and_then(|()| client.shutdown(Shutdown::Write));
+        let _ = client.read_to_end(&mut echoed);
+        echoed == b"{}\n"
+    };
+    assert!((0..50).any(|_| is_served()), "it serves no client any more");
 }
 
 #[test]

@@ -91,9 +91,12 @@ fn r3_a_torn_last_line_is_a_warning() {
             let output = trace(&words);
             assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
             let message = format!("line 15 is not whole and not read ({} bytes)", torn.len());
-            assert!(stderr(&output).contains(&message), "{words:?}: {}", stderr(&output));
+            assert_eq!(stderr(&output).matches(&message).count(), 1, "{}", stderr(&output));
             assert!(!stdout(&output).is_empty());
         }
+        let output = trace(&["diff", &path, &path]);
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+        assert_eq!(stderr(&output).matches("the last line is not whole").count(), 2);
     }
 }
 

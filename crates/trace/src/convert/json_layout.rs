@@ -5,12 +5,15 @@ pub(super) fn compact(json: &str) -> String {
     tokens(json).collect()
 }
 
+/// The deepest indentation. Without a limit, 100 kB of brackets become 20 GB of spaces.
+const DEEPEST: usize = 256;
+
 /// Each member on its own line, four spaces deeper: the layout of `JSON.stringify(value, null, 4)`.
 pub(super) fn indent(json: &str) -> String {
     let (mut out, mut depth) = (String::with_capacity(json.len() * 2), 0_usize);
     let begin_line = |out: &mut String, depth: usize| {
         out.push('\n');
-        out.extend(std::iter::repeat_n("    ", depth));
+        out.extend(std::iter::repeat_n("    ", depth.min(DEEPEST)));
     };
     let mut tokens = tokens(json).peekable();
     while let Some(token) = tokens.next() {
@@ -86,6 +89,8 @@ mod tests {
             assert_eq!(compact(indented), json);
             assert_eq!(compact(json), json);
         }
+        let deep = "[".repeat(10_000) + "1" + &"]".repeat(10_000);
+        assert!(indent(&deep).len() < 25_000_000 && compact(&indent(&deep)) == deep);
         assert_eq!(compact("\"open"), "\"open");
         assert_eq!(compact("\"open\\"), "\"open\\");
     }

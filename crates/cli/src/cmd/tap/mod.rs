@@ -18,7 +18,7 @@ mod sockets;
 mod tree;
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::unix::net::UnixStream;
 use std::process::exit;
 use std::thread;
@@ -58,6 +58,15 @@ pub(crate) fn run(args: &TapArgs) -> Exit {
 /// Gives the server our own stdin, stdout and stderr, and only guards its processes.
 fn guard_only(args: &TapArgs) -> Result<Option<Ended>, Problem> {
     let signals = Signals::receive().map_err(cannot_start)?;
+    // The terminal would stop the server at its first read, because its process group is not ours.
+    if io::stdin().is_terminal() {
+        let (server, pipes) = Server::start(&args.command).map_err(cannot_start)?;
+        signals.pass_on(server.signals().map_err(cannot_start)?, None);
+        let outputs = forward(pipes, [None, None, None]).map_err(cannot_start)?;
+        let ended = server.wait();
+        outputs.into_iter().for_each(|output| drop(output.join()));
+        return ended.map(Some).map_err(lost_server);
+    }
     let stdio = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     let server = Server::start_with(&args.command, stdio).map_err(cannot_start)?;
     // The server alone has them now, so their other ends see what it does.
@@ -211,6 +220,8 @@ fn end_like(ended: Ended) -> ! {
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
         // Returns only if that fails.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
+        // It does not know all signals. We handle none of the others.
+        let _ = signal_hook::low_level::raise(signal);
         exit(128 + signal);
     }
     exit(ended.code.unwrap_or(1))

@@ -52,7 +52,11 @@ pub(super) fn recording(args: &TapArgs, command: &[OsString]) -> Result<Recordin
     args.redact_value.iter().try_for_each(|value| redact.add_value(value)).map_err(wrong)?;
 
     let now = Timestamp::from(SystemTime::now());
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let word = |word: &OsString| {
+        let word = word.to_string_lossy();
+        redact.apply_text(&word).unwrap_or_else(|| word.into_owned())
+    };
+    let words: Vec<_> = command.iter().map(word).collect();
     let program = words.first().map_or("", String::as_str);
     let name = session_name(now, program, std::process::id());
     let mut header = Header::new(&name);
@@ -60,10 +64,9 @@ pub(super) fn recording(args: &TapArgs, command: &[OsString]) -> Result<Recordin
     header.cwd = std::env::current_dir().ok().map(|cwd| cwd.to_string_lossy().into_owned());
     header.pid = Some(std::process::id());
     header.version = concat!("duet-rpc ", env!("CARGO_PKG_VERSION")).to_owned();
-    header.redact = redact.describe();
     header.max_body = args.max_body;
-    let hide = |word: String| redact.apply_text(&word).unwrap_or(word);
-    header.command = words.into_iter().map(hide).collect();
+    header.command = words;
+    redact.apply_header(&mut header);
 
     let mut file = place(args, &name)?;
     file.max_file = args.max_file;

@@ -6,10 +6,12 @@
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use duet_rpc::transport::{Address, Place, Security};
 use duet_rpc_trace::{Feed, Stop, pump};
@@ -21,6 +23,9 @@ use super::{LAST_RECORDS, report_losses, settings, show};
 use crate::args::TapArgs;
 use crate::console;
 use crate::exit::Problem;
+
+/// The time after which a listener that failed to accept a connection tries again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
 
 /// Forwards connections until this process is ended.
 pub(super) fn run(
@@ -43,7 +48,10 @@ pub(super) fn run(
             let client = match listener.accept() {
                 Ok(client) => client,
                 Err(error) => {
-                    return Err(Problem::failure(format!("cannot accept a connection: {error}")));
+                    // The client has gone, or this process has too many files open for now.
+                    console::say(format_args!("cannot accept a connection: {error}"));
+                    thread::sleep(ACCEPT_AGAIN);
+                    continue;
                 }
             };
             let (server, listener) = (&server, &listener);
@@ -177,7 +185,12 @@ impl Listener {
             Target::Unix(path) => {
                 // For this user only, from the first moment.
                 let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-                let listener = UnixListener::bind(path);
+                let mut listener = UnixListener::bind(path);
+                let is_used = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+                if listener.as_ref().is_err_and(is_used) && is_abandoned(path) {
+                    let _ = std::fs::remove_file(path);
+                    listener = UnixListener::bind(path);
+                }
                 rustix::process::umask(before);
                 Ok(Listener { kind: ListenerKind::Unix(listener?), address: address.to_string() })
             }
@@ -203,4 +216,11 @@ impl Listener {
             }
         }
     }
+}
+
+/// Returns `true` if nobody listens on a socket file: the tap that made it was ended.
+fn is_abandoned(path: &Path) -> bool {
+    let refused = UnixStream::connect(path).err().map(|error| error.kind());
+    refused == Some(io::ErrorKind::ConnectionRefused)
+        && std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket())
 }

@@ -21,7 +21,7 @@ pub(super) fn run(args: &CatArgs) -> Exit {
         Ok(output) => BufWriter::new(output.lock()),
         Err(error) => return console::cannot_write(&error),
     };
-    let mut cat = Cat { dir, missing: None, is_ended: false };
+    let mut cat = Cat { dir, missing: None, is_ended: false, written: 0, passed: None };
     let copied = match args.file.to_str() {
         Some("-") => cat.copy(io::stdin().lock(), &mut output),
         _ => parts(&args.file).iter().try_for_each(|part| cat.copy(open(part)?, &mut output)),
@@ -37,6 +37,7 @@ pub(super) fn run(args: &CatArgs) -> Exit {
     if !cat.is_ended {
         cat.miss("it has no end: the session still runs, or its tap was killed".to_owned());
     }
+    cat.compare_lengths();
     match cat.missing {
         None => Exit::Success,
         Some(why) => {
@@ -56,6 +57,9 @@ struct Cat {
     /// The first reason why bytes are missing.
     missing: Option<String>,
     is_ended: bool,
+    /// The number of bytes that were written, and that passed when the session was recorded.
+    written: u64,
+    passed: Option<u64>,
 }
 
 impl Cat {
@@ -69,6 +73,14 @@ impl Cat {
                 Entry::Record(record) => {
                     if let Some(end) = record.end {
                         self.is_ended = true;
+                        // Programs that do not count write no numbers.
+                        let is_counted = [end.c2s, end.s2c, end.err] != [0; 3];
+                        let passed = match self.dir {
+                            Dir::C2s => end.c2s,
+                            Dir::S2c => end.s2c,
+                            _ => end.err,
+                        };
+                        self.passed = is_counted.then_some(passed);
                         if !end.lossless {
                             self.miss("its recorder says so".to_owned());
                         }
@@ -78,6 +90,7 @@ impl Cat {
                         if let Err(why) = record.write_wire(&mut bytes) {
                             self.miss(format!("record {}: {why}", record.seq));
                         }
+                        self.written += bytes.len() as u64;
                         output.write_all(&bytes).map_err(CopyFailure::Writing)?;
                     }
                 }
@@ -89,6 +102,14 @@ impl Cat {
             self.miss(format!("the last {} bytes are not a whole line", reader.torn()));
         }
         Ok(())
+    }
+
+    /// Records can be missing: a part of a rotated trace was removed, or a line.
+    fn compare_lengths(&mut self) {
+        let written = self.written;
+        if let Some(passed) = self.passed.filter(|&passed| passed != written) {
+            self.miss(format!("it has {written} bytes of the {passed} that passed"));
+        }
     }
 
     fn miss(&mut self, why: String) {

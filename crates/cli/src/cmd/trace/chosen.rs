@@ -8,7 +8,7 @@ use std::path::Path;
 
 use duet_rpc_trace::{Facts, FactsTable, Filter, Record, Relation};
 
-use super::input::{Item, Stop, for_each, is_stdin};
+use super::input::{Item, Stop, for_each_quietly, is_stdin};
 
 /// The default threshold for late answers, in microseconds.
 pub(super) const SLOW: u64 = 1_000_000;
@@ -38,7 +38,7 @@ impl<'a> Chosen<'a> {
         let is_file = !is_stdin(path) && path.is_file();
         if is_file && (is_shown || filter.needs_facts()) {
             let mut known = FactsTable::new(slow);
-            for_each(path, |item| {
+            for_each_quietly(path, |item| {
                 if let Item::Record(record, _) = item {
                     known.handle(record);
                 }

@@ -1,7 +1,7 @@
 //! `trace diff`: compares two traces.
 
 use std::fs::File;
-use std::io::{Cursor, Read, Seek, Write, stdout};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write, stdout};
 use std::path::Path;
 
 use duet_rpc_trace::{Change, DiffOptions, Difference, Side, diff, parts};
@@ -104,10 +104,27 @@ fn open(path: &Path) -> Result<Box<dyn Trace>, Stop> {
     } else {
         let mut file = File::open(path).map_err(error)?;
         check_begin(path, &mut file)?;
+        check_end(path, &mut file).map_err(error)?;
         return Ok(Box::new(file));
     }
     check_begin(path, &bytes[..])?;
-    Ok(Box::new(Cursor::new(bytes)))
+    let mut bytes = Cursor::new(bytes);
+    check_end(path, &mut bytes).map_err(error)?;
+    Ok(Box::new(bytes))
+}
+
+/// Reports an end in the middle of a line, which the comparison does not read.
+fn check_end(path: &Path, input: &mut impl Trace) -> io::Result<()> {
+    let mut last = [0];
+    input.seek(SeekFrom::End(-1))?;
+    input.read_exact(&mut last)?;
+    if last != *b"\n" {
+        console::say(format_args!(
+            "{}: the last line is not whole and not read: the recorder still writes, or was killed",
+            name(path)
+        ));
+    }
+    Ok(())
 }
 
 /// Checks the header. The comparison reads the other lines.

@@ -72,7 +72,23 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 /// Reads a trace to its end.
 pub(super) fn for_each(
     path: &Path,
+    take: impl FnMut(Item<'_, '_>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    read(path, take, true)
+}
+
+/// Reads a trace that will be read again, and leaves the warnings to the second time.
+pub(super) fn for_each_quietly(
+    path: &Path,
+    take: impl FnMut(Item<'_, '_>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    read(path, take, false)
+}
+
+fn read(
+    path: &Path,
     mut take: impl FnMut(Item<'_, '_>) -> Result<(), Stop>,
+    warns: bool,
 ) -> Result<(), Stop> {
     if is_stdin(path) {
         let input = console::stdin().map_err(|error| Stop::reading(path, &error))?;
@@ -84,7 +100,9 @@ pub(super) fn for_each(
         let file = File::open(&part).map_err(|error| Stop::reading(&part, &error))?;
         let mut source = TraceSource::new(&part, file);
         source.read_all(&mut take)?;
-        source.end()?;
+        if warns || !source.has_header {
+            source.end()?;
+        }
     }
     Ok(())
 }

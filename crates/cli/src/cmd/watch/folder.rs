@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use duet_rpc_trace::{Entry, Header, Reader};
+use duet_rpc_trace::{Entry, Header, Reader, parts};
 use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ fn rank(session: &SessionInfo) -> (bool, &str, &str) {
 /// The regular files of a target, with their stamps.
 fn find_files(target: &WatchTarget) -> Vec<(PathBuf, (u64, u64, u64, i64))> {
     let paths = match target {
-        WatchTarget::File(path) => vec![path.clone()],
+        WatchTarget::File(path) => parts(path),
         WatchTarget::Folder(path) => {
             // A folder that does not exist yet has no sessions yet.
             let entries = fs::read_dir(path).into_iter().flatten();

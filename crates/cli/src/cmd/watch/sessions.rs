@@ -109,7 +109,7 @@ impl Watch {
         });
         let is_old = since > *version;
         Changes {
-            version: if is_old { since + 1 } else { *version },
+            version: if is_old { since.saturating_add(1) } else { *version },
             folder: path,
             sessions,
             session: info.map(|info| info.key),

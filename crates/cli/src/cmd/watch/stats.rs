@@ -241,7 +241,7 @@ pub(super) struct Bucket {
 pub(super) fn overview(index: &Index, buckets: u32) -> Vec<Bucket> {
     let mut found = vec![Bucket::default(); buckets as usize];
     for entry in index.entries.iter() {
-        let place = u128::from(entry.at) * u128::from(buckets) / u128::from(index.end + 1);
+        let place = u128::from(entry.at) * u128::from(buckets) / (u128::from(index.end) + 1);
         if let Some(bucket) = found.get_mut(usize::try_from(place).unwrap_or(usize::MAX)) {
             bucket.count += 1;
             let is_bad =
@@ -282,6 +282,20 @@ mod tests {
             bars.iter().all(|bar| bar.from < bar.to || bar.count == 0 || bar.from == 1),
             "{bars:?}"
         );
+    }
+
+    #[test]
+    fn overview_of_the_longest_time() {
+        let line = r#"{"seq":1,"at":18446744073709551615,"dir":"s2c","kind":"noise"}"#;
+        let path = std::env::temp_dir().join(format!("overview-{}.jsonl", std::process::id()));
+        std::fs::write(&path, format!("{{\"duet\":1,\"session\":\"s\"}}\n{line}\n"))
+            .expect("a file");
+        let mut index = Index::default();
+        let advanced = index.advance(std::slice::from_ref(&path), crate::cmd::watch::tests::ALL);
+        std::fs::remove_file(path).expect("our file");
+        advanced.expect("it can be read");
+        let counts: Vec<_> = overview(&index, 3).iter().map(|it| (it.count, it.errors)).collect();
+        assert_eq!(counts, [(0, 0), (0, 0), (1, 1)]);
     }
 
     #[test]

@@ -301,6 +301,10 @@ fn parts_of_a_rotated_trace_are_one_session() {
     index.advance(parts, ALL).expect("it can be read");
     assert_eq!((index.entries.len(), index.count(Fate::Answered)), (2, 1));
     assert_eq!(index.read(1, |record| record.seq).expect("it can be read"), 2);
+    // A file that is watched alone has its parts, too.
+    let mut single = Folder::new(WatchTarget::File(folder.path("a.jsonl")));
+    assert!(single.update(|_| false));
+    assert_eq!(&single.sessions()[0].paths, parts);
 }
 
 #[test]
