@@ -13,6 +13,7 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONNECTION, CONTENT_TYPE,
     HeaderName, VARY,
 };
+#[cfg(feature = "websocket")]
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
@@ -27,7 +28,9 @@ use super::session::{self, SESSION};
 use super::wire::Progress;
 use crate::error::CloseReason;
 use crate::net::Hub;
-use crate::net::web::{Admitted, HttpRefusal};
+#[cfg(feature = "websocket")]
+use crate::net::web::Admitted;
+use crate::net::web::HttpRefusal;
 use crate::remote::{Identity, Remote};
 
 /// Makes the responses to the requests of one client.
