@@ -6,7 +6,7 @@
 //! | The queue is bounded in bytes. A buffer that does not fit is dropped and counted; the next one that fits carries the count. | A slow disk loses records, never bytes (W3). |
 //! | A sender announces a chunk before it writes it. The recorder takes the chunks in order of their time, and none that is later than an announced one. | The answer to a request may pass, and be queued, before the thread of the request has queued it. |
 //! | While much arrives and the queue is not half full, the recorder does not begin. | Where all processors are busy, recording a burst would slow it down. |
-//! | The recorder looks at the queue every [`TICK`] while bytes pass. Only the first chunk after an idle time wakes it. | Waking a thread for each message would cost more than the message. |
+//! | The recorder looks at the queue every [`TICK`] while bytes pass. Only the first chunk after an idle time wakes it. | Waking a thread is a system call for each message. |
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
