@@ -129,11 +129,16 @@ fn panic_of(build: impl FnOnce() -> Router + std::panic::UnwindSafe) -> String {
 fn p7_wrong_registration_panics_with_an_explanation() {
     let one = || Router::new().method("name", || 1);
     type Row = (&'static str, fn() -> Router, &'static [&'static str]);
-    let rows: [Row; 4] = [
+    let rows: [Row; 5] = [
         (
             "no state",
             || Router::new().method("name", async |app: State<App>| app.name),
             &[r#""name""#, "App", "no state", "Router::with_state"],
+        ),
+        (
+            "a fallback without its state",
+            || Router::new().fallback(async |app: State<App>| app.name),
+            &["cannot register the fallback: ", "App", "Router::with_state"],
         ),
         (
             "another state",

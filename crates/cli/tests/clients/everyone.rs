@@ -39,34 +39,26 @@ macro_rules! script {
 }
 
 /// All clients except the one that has to be built.
+const EVERYONE: [&Script; 8] = [
+    &MCP_PYTHON,
+    &JSONRPC_EL,
+    &EGLOT,
+    &OUR_EMACS,
+    &MCP_NODE,
+    &ASYNCIO,
+    &VSCODE_JSONRPC,
+    &LENGTH_PREFIXED,
+];
+
 #[test]
 fn every_client_notices_a_broken_server() {
-    notice_what_is_broken(&[
-        &MCP_PYTHON,
-        &JSONRPC_EL,
-        &EGLOT,
-        &OUR_EMACS,
-        &MCP_NODE,
-        &ASYNCIO,
-        &VSCODE_JSONRPC,
-        &LENGTH_PREFIXED,
-    ]);
+    notice_what_is_broken(&EVERYONE);
 }
 
 /// Each with all of its checks, as without a tap.
 #[test]
 fn w1_w4_r0_every_client_works_through_a_tap_and_the_traces_equal_the_streams() {
-    let scripts = [
-        &MCP_PYTHON,
-        &JSONRPC_EL,
-        &EGLOT,
-        &OUR_EMACS,
-        &MCP_NODE,
-        &ASYNCIO,
-        &VSCODE_JSONRPC,
-        &LENGTH_PREFIXED,
-    ];
-    super::support::concurrently(scripts, |script| {
+    super::support::concurrently(EVERYONE, |script| {
         let compared = script.succeeds_through_a_tap();
         let _ = writeln!(std::io::stderr(), "{}: {compared} traces", script.file);
     });

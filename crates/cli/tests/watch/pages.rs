@@ -16,7 +16,7 @@ fn every_view_shows_a_known_trace() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// What a new user looks for in 5,000 messages: a slow request, a lost one, and a stray print.
+/// A new user finds a slow request, a lost one and a stray print among 5,000 messages.
 #[test]
 fn slow_unanswered_and_stray_are_found_with_one_click_each() {
     let folder = Folder::new();

@@ -123,7 +123,7 @@ impl Router {
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
         <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
-        let entry = self.bind("", handler);
+        let entry = self.bind("", "the fallback", handler);
         let routes = Arc::make_mut(&mut self.routes);
         routes.fallbacks.retain(|fallback| !fallback.prefix.is_empty());
         routes.add_fallback("", entry);

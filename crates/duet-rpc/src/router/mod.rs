@@ -214,7 +214,7 @@ impl Router {
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
         <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
-        let entry = self.bind(name, handler);
+        let entry = self.bind(name, format_args!("the handler of {name:?}"), handler);
         self.insert(entry)
     }
 
@@ -253,8 +253,8 @@ impl Router {
         <<H::Return as Returns<R>>::Output as Output<O>>::Value: Writable,
         <<H::Return as Returns<R>>::Output as Output<O>>::Error: IntoFailure<E>,
     {
-        let entry = Entry { closes: true, ..self.bind(name, handler) };
-        self.insert(entry)
+        let entry = self.bind(name, format_args!("the handler of {name:?}"), handler);
+        self.insert(Entry { closes: true, ..entry })
     }
 
     fn insert(mut self, entry: Entry) -> Self {
@@ -262,10 +262,10 @@ impl Router {
         self
     }
 
-    /// Binds a handler to the state of this router.
+    /// Binds a handler to the state of this router. `what` names the handler in the panic if the state is missing.
     #[track_caller]
     #[expect(clippy::panic, reason = "only a mistake in the application's source causes it")]
-    fn bind<H, S, A, R, O, E>(&self, name: &str, handler: H) -> Entry
+    fn bind<H, S, A, R, O, E>(&self, name: &str, what: impl fmt::Display, handler: H) -> Entry
     where
         H: Handler<S, Arguments: Arguments<A>>,
         Typed<H, S, A, R, O, E>: Inner + 'static,
@@ -274,8 +274,7 @@ impl Router {
         let scope = Scope { state: self.routes.state.as_ref(), next: None };
         match Typed::<H, S, A, R, O, E>::bind(Arc::new(handler), &scope) {
             Ok(typed) => Entry::new(name, Arc::new(typed), pace),
-            Err(missing) if name.is_empty() => panic!("cannot register the fallback: {missing}"),
-            Err(missing) => panic!("cannot register the handler of {name:?}: {missing}"),
+            Err(missing) => panic!("cannot register {what}: {missing}"),
         }
     }
 

@@ -41,7 +41,7 @@ pub struct Finding {
     pub at: u64,
     /// The line of the record in the file; 0 if it is not known.
     pub line: u64,
-    /// What happened, in one sentence without a full stop.
+    /// The fault, as one sentence without a full stop.
     pub text: String,
 }
 

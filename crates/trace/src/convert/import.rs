@@ -108,6 +108,16 @@ impl<R: BufRead> LogLines<R> {
         Ok(Some(String::from_utf8_lossy(&line).into_owned()))
     }
 
+    /// The next line that is not blank.
+    pub(super) fn next_filled(&mut self) -> Result<Option<String>, ImportError> {
+        loop {
+            let line = self.next()?;
+            if line.as_deref().is_none_or(|line| !line.trim().is_empty()) {
+                return Ok(line);
+            }
+        }
+    }
+
     pub(super) fn error(&self, why: impl Into<String>) -> ImportError {
         ImportError::Line { line: self.number, why: why.into() }
     }

@@ -86,10 +86,7 @@ pub(super) fn import<R: BufRead, W: Write>(
     lines: &mut LogLines<R>,
     maker: &mut Maker<W>,
 ) -> Result<(), ImportError> {
-    while let Some(line) = lines.next()? {
-        if line.trim().is_empty() {
-            continue;
-        }
+    while let Some(line) = lines.next_filled()? {
         let json = line.find('{').map_or("", |at| &line[at..]);
         let parsed: InspectorLine<'_> = serde_json::from_str(json).map_err(|error| {
             let why =

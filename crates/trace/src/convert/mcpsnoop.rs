@@ -38,10 +38,7 @@ pub(super) fn import<R: BufRead, W: Write>(
     lines: &mut LogLines<R>,
     maker: &mut Maker<W>,
 ) -> Result<(), ImportError> {
-    while let Some(line) = lines.next()? {
-        if line.trim().is_empty() {
-            continue;
-        }
+    while let Some(line) = lines.next_filled()? {
         let envelope: SnoopLine<'_> = serde_json::from_str(&line).map_err(|error| {
             lines.error(format!("expected an object with ts and direction: {}", reason(&error)))
         })?;

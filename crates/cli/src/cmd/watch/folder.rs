@@ -71,7 +71,7 @@ pub(super) struct Folder {
     sessions: Vec<SessionInfo>,
 }
 
-/// What is known about a file.
+/// A file of the folder, as last read.
 #[derive(Clone, Debug)]
 struct TraceFile {
     /// Device, inode, size and time of the last change.

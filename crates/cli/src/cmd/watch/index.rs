@@ -60,7 +60,7 @@ pub(super) struct Index {
     has_end: bool,
 }
 
-/// What a slice of work did.
+/// The result of one call of [`Index::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Nothing,

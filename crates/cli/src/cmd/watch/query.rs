@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::entry::IndexEntry;
 use super::index::{Index, is_late};
 
-/// What a list asks for.
+/// The records that the page wants in a list, and their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) filter: String,

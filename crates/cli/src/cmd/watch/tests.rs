@@ -59,7 +59,7 @@ fn cancel(seq: u64, at: u64, method: &str, member: &str, id: u64) -> String {
     )
 }
 
-/// What a step does to the file.
+/// A change of the file.
 enum Step<'a> {
     Append(&'a str),
     Truncate(&'a str),
