@@ -3,7 +3,7 @@
 mod support;
 
 use duet_rpc_proto::Limits;
-use duet_rpc_proto::frame::{Decoder, FrameWriter, Framing, FramingChoice, write_frame};
+use duet_rpc_proto::frame::{Decoder, Event, FrameWriter, Framing, FramingChoice, write_frame};
 use support::{check, check_to_the_end, feed, framed};
 
 const A: &str = r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#;
@@ -367,6 +367,34 @@ fn auto_reports_the_framing_with_its_first_byte_and_keeps_no_white_space() {
         assert_eq!(decoder.framing(), Some(framing), "the byte is known before it is decoded");
         assert!(decoder.next_event().is_none());
         assert_eq!((decoder.framing(), decoder.at_hand()), (Some(framing), first.as_bytes()));
+    }
+}
+
+#[test]
+fn auto_continues_with_a_framing_that_is_set_later() {
+    for framing in Framing::ALL {
+        for before in ["", "Starting\n", " \n"] {
+            let mut decoder = Decoder::new(FramingChoice::Auto, &limits());
+            assert_eq!(decoder.feed(before.as_bytes()), before.len());
+            while decoder.next_event().is_some() {}
+            decoder.set_framing(framing);
+            assert_eq!(decoder.framing(), Some(framing));
+            let frame = framed(framing, A);
+            assert_eq!(decoder.feed(&frame), frame.len());
+            let Some(Event::Frame(text)) = decoder.next_event() else {
+                panic!("{framing} after {before:?}");
+            };
+            assert_eq!(text.as_str(), A);
+        }
+        // The framing that it has already does not lose a frame that has begun.
+        let mut decoder = Decoder::new(framing, &limits());
+        let frame = framed(framing, A);
+        let (begin, rest) = frame.split_at(frame.len() / 2);
+        assert_eq!(decoder.feed(begin), begin.len());
+        assert!(decoder.next_event().is_none());
+        decoder.set_framing(framing);
+        assert_eq!(decoder.feed(rest), rest.len());
+        assert!(matches!(decoder.next_event(), Some(Event::Frame(_))), "{framing}");
     }
 }
 

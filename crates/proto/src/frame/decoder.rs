@@ -97,6 +97,15 @@ impl Decoder {
         }
     }
 
+    /// Continues with this framing, from the first byte that is not consumed: something else than the bytes has told
+    /// the framing, such as the other direction of the stream.
+    pub fn set_framing(&mut self, framing: Framing) {
+        if self.framing() != Some(framing) || matches!(self.state, CurrentFraming::Detecting) {
+            self.state = CurrentFraming::new(framing, &self.limits);
+            self.waiting_with = usize::MAX;
+        }
+    }
+
     /// The bytes that arrived and are not consumed.
     pub fn at_hand(&self) -> &[u8] {
         self.buffer.bytes()

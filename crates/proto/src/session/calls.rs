@@ -29,6 +29,14 @@ pub struct CallOptions {
     pub progress: Option<Progress>,
 }
 
+impl CallOptions {
+    /// The latest time at which a call that begins now times out, even if the remote reports progress. `None`: no limit.
+    pub fn latest_timeout(&self, now: Instant) -> Option<Instant> {
+        let longest = self.progress.as_ref().map(|progress| progress.total).or(self.timeout);
+        longest.and_then(|longest| now.checked_add(longest))
+    }
+}
+
 /// More time for a call while the remote reports progress.
 #[derive(Clone, Debug)]
 pub struct Progress {
@@ -90,6 +98,11 @@ impl<C> Session<C> {
     /// True if a call with this id waits for its response.
     pub fn is_pending(&self, id: &Id) -> bool {
         self.calls.is_pending(id)
+    }
+
+    /// The latest time at which a pending call times out, even if the remote reports progress. `None`: no limit.
+    pub fn latest_timeout(&self, id: &Id) -> Option<Instant> {
+        self.calls.latest_timeout(id)
     }
 }
 
@@ -217,6 +230,11 @@ impl<C> Calls<C> {
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first_key_value().map(|(&(deadline, _), _)| deadline)
+    }
+
+    pub(super) fn latest_timeout(&self, id: &Id) -> Option<Instant> {
+        let call = self.pending.get(id)?;
+        call.progress.as_ref().map_or(call.deadline, |(_, last)| *last)
     }
 
     pub(super) fn is_pending(&self, id: &Id) -> bool {
