@@ -7,8 +7,10 @@ use std::marker::PhantomData;
 pub use serde;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+pub use serde_json::Value;
 
 use crate::context::Context;
+pub use crate::describe::{DescribeErrors, ErrorInfo, HasSchema, array_schema, object_schema};
 use crate::error::{Failure, RemoteError};
 use crate::handler::{FromContext, IntoFailure};
 use crate::service::{MethodInfo, ParamInfo, ParamsForm};
@@ -45,6 +47,38 @@ pub const fn method_info(name: &'static str) -> MethodInfo {
 pub const fn param_info(name: &'static str) -> ParamInfo {
     ParamInfo { name, docs: "", is_required: true, schema: None }
 }
+
+/// The type of a method's return value that is a `Result`, under any alias.
+pub trait ResultType {
+    /// Its error.
+    type Error;
+}
+
+impl<T, E> ResultType for Result<T, E> {
+    type Error = E;
+}
+
+/// The default of a param. Its inherent `json` has precedence over that of [`NotWritten`], so the document has the
+/// default of each type that serde can write.
+#[derive(Debug)]
+pub struct DefaultValue<T>(pub T);
+
+impl<T: Serialize> DefaultValue<T> {
+    /// The default as JSON; `None` if JSON cannot express it.
+    pub fn json(&self) -> Option<Value> {
+        serde_json::to_value(&self.0).ok()
+    }
+}
+
+/// The fallback for types that serde cannot write; see [`DefaultValue`].
+pub trait NotWritten {
+    /// There is no JSON.
+    fn json(&self) -> Option<Value> {
+        None
+    }
+}
+
+impl<T> NotWritten for DefaultValue<T> {}
 
 /// Compiles if serde can read params as this type.
 pub fn params<T: for<'de> Deserialize<'de>>() {}

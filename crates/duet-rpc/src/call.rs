@@ -90,7 +90,9 @@ impl<T> Call<T> {
         let shared = peer.shared();
         shared.check_two_way()?;
         let called = shared.mailbox.call(self.id.clone(), message, caller, self.options.clone());
-        called.map_err(|kind| shared.rejection(kind))?;
+        if let Some(driver) = called.map_err(|kind| shared.rejection(kind))? {
+            shared.wake_to_send(driver);
+        }
         Ok(CallStep::Sent(answer))
     }
 

@@ -170,6 +170,8 @@ pub mod __macro;
 mod call;
 mod connection;
 mod context;
+#[cfg(feature = "macros")]
+mod describe;
 pub mod error;
 mod extensions;
 mod handler;
@@ -177,6 +179,9 @@ mod handler;
 pub mod http;
 mod log_limit;
 mod net;
+#[cfg(feature = "openrpc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "openrpc")))]
+pub mod openrpc;
 #[doc(hidden)]
 pub mod panic_guard;
 #[doc(hidden)]
@@ -185,16 +190,14 @@ mod peer;
 mod random;
 mod remote;
 mod router;
-#[cfg(unix)]
 mod server;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 pub mod service;
-#[cfg(unix)]
 mod stderr_log;
-#[cfg(unix)]
 mod stdio;
 mod sync;
+mod sys;
 #[doc(hidden)]
 pub mod threads;
 pub mod transport;
@@ -322,13 +325,14 @@ pub use router::{Arrival, End, Ended, Next, Observer, Request, Router, SentMessa
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
 pub use router::{HandlerError, HandlerService};
-#[cfg(unix)]
 pub use server::{Server, serve};
 
 /// For the command, which receives signals and watches its parent process before it starts a server.
-#[cfg(unix)]
 #[doc(hidden)]
 pub use server::{Parent, is_signal_ignored};
+/// Calls of the system for the command, which has no `unsafe` of its own.
+#[doc(hidden)]
+pub use sys::command_support;
 
 /// Traits that check a handler; see [`Handler`]. User code never names them.
 #[doc(hidden)]
@@ -337,6 +341,27 @@ pub mod checks {
         Argument, Arguments, AsExtractor, AsParams, Asynchronous, AtMostOneParams, Begun, Binding,
         Converts, Fallible, IntoFailure, OfContext, OfMessage, OfRouter, Output, Paced, Parts,
         Plain, Refusal, Returns, Speed, Synchronous, Writable,
+    };
+}
+
+/// Passes on the code for documents that `#[service(openrpc)]` generates. Without the feature, the code is an error.
+#[cfg(feature = "openrpc")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __openrpc {
+    ($($code:tt)*) => { $($code)* };
+}
+
+/// See above.
+#[cfg(not(feature = "openrpc"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __openrpc {
+    ($($code:tt)*) => {
+        ::core::compile_error!(
+            "`#[service(openrpc)]` needs the feature `openrpc` of `duet-rpc`: write `features = [\"openrpc\"]` \
+             behind its version in Cargo.toml"
+        );
     };
 }
 

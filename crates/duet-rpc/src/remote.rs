@@ -1,6 +1,8 @@
 //! Remote: address and identity of the other end of a connection.
 
 use std::fmt;
+#[cfg(feature = "http")]
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 #[cfg(feature = "http")]
@@ -28,6 +30,9 @@ pub struct Remote {
     addr: Option<SocketAddr>,
     /// Shared, because over HTTP each request carries it.
     identity: Option<Arc<Identity>>,
+    trace_context: Option<Arc<str>>,
+    #[cfg(feature = "http")]
+    mark: Option<TokenMark>,
     #[cfg(feature = "http")]
     headers: Option<Arc<RequestHeaders>>,
 }
@@ -49,6 +54,20 @@ impl Remote {
     #[must_use]
     pub fn with_identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         self.identity = Some(identity.into());
+        self
+    }
+
+    /// Sets the [trace context](Remote::trace_context) of the request.
+    #[must_use]
+    pub fn with_trace_context(mut self, traceparent: &str) -> Self {
+        self.trace_context = Some(traceparent.into());
+        self
+    }
+
+    /// Sets the mark of a token without a name.
+    #[cfg(feature = "http")]
+    pub(crate) fn with_mark(mut self, mark: Option<TokenMark>) -> Self {
+        self.mark = mark;
         self
     }
 
@@ -85,6 +104,16 @@ impl Remote {
         self.identity.as_deref()
     }
 
+    /// The W3C trace context of the request, the value of its header `traceparent`: behind a NATS broker, over HTTP, and
+    /// of the request that began a WebSocket. It is not checked, because a client can send any text.
+    pub fn trace_context(&self) -> Option<&str> {
+        #[cfg(feature = "http")]
+        let in_headers = || self.headers()?.get("traceparent")?.to_str().ok();
+        #[cfg(not(feature = "http"))]
+        let in_headers = || None;
+        self.trace_context.as_deref().or_else(in_headers)
+    }
+
     /// The headers of the HTTP request, or of the request that began the WebSocket; `None` on other transports. Trust
     /// only headers that the access policy has checked: a client can send any header.
     #[cfg(feature = "http")]
@@ -93,10 +122,15 @@ impl Remote {
     }
 
     /// Returns `true` if another request comes from the same client: it has the same identity and the same MCP
-    /// session, or comes from the same address if it has neither. Returns `false` if it also has no address.
-    pub(crate) fn is_same_client(&self, other: &Remote) -> bool {
+    /// session, or comes from the same address if it has neither. Returns `false` if it also has no address. Requests
+    /// with different tokens are never of the same client, even if the tokens have no names.
+    pub fn is_same_client(&self, other: &Remote) -> bool {
         let ip = |it: &Remote| it.addr.map(|addr| addr.ip());
         let is_named = self.identity.is_some() || self.session().is_some();
+        #[cfg(feature = "http")]
+        if self.mark != other.mark {
+            return false;
+        }
         self.identity == other.identity
             && self.session() == other.session()
             && (is_named || (ip(self).is_some() && ip(self) == ip(other)))
@@ -111,6 +145,19 @@ impl Remote {
     #[cfg(not(feature = "http"))]
     fn session(&self) -> Option<&[u8]> {
         None
+    }
+}
+
+/// A number that tells apart tokens without a name, and reveals nothing about them.
+#[cfg(feature = "http")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenMark(u64);
+
+#[cfg(feature = "http")]
+impl TokenMark {
+    pub(crate) fn new(secret: &str) -> Self {
+        static KEYS: OnceLock<RandomState> = OnceLock::new();
+        TokenMark(KEYS.get_or_init(RandomState::new).hash_one(secret))
     }
 }
 
@@ -160,6 +207,15 @@ impl fmt::Debug for Remote {
 }
 
 /// An authenticated identity, for access decisions and audit logs.
+///
+/// Its text is the text in the record `connection opened` of the log: `token:NAME`, `uid:NUMBER`, or `cert:SUBJECT`. A
+/// certificate without a subject has its fingerprint instead.
+///
+/// ```
+/// use duet_rpc::Identity;
+///
+/// assert_eq!(Identity::token("ada").to_string(), "token:ada");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Identity {
@@ -206,16 +262,67 @@ impl Identity {
     /// and the id is the effective user id of this process. A server on a Unix socket that serves one user checks
     /// this.
     pub fn is_own_user(&self) -> bool {
-        #[cfg(unix)]
-        let own = Some(rustix::process::geteuid().as_raw());
-        #[cfg(not(unix))]
-        let own = None;
-        self.uid().is_some() && self.uid() == own
+        self.uid().is_some() && self.uid() == crate::sys::files::own_user()
     }
 
     /// The user id, if the operating system proved it.
     pub fn uid(&self) -> Option<u32> {
         let Identity::UnixUser { uid, .. } = self else { return None };
         Some(*uid)
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Identity::Token { name } => write!(f, "token:{name}"),
+            Identity::UnixUser { uid, .. } => write!(f, "uid:{uid}"),
+            Identity::Certificate { subject, fingerprint, .. } => {
+                let shown = if subject.is_empty() { fingerprint } else { subject };
+                write!(f, "cert:{shown}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Identity;
+    #[cfg(feature = "http")]
+    use super::{Remote, TokenMark};
+
+    #[test]
+    fn t3_an_identity_has_one_line_of_text() {
+        let certificate = |subject: &str| Identity::Certificate {
+            subject: subject.to_owned(),
+            names: vec!["alice.example".to_owned()],
+            fingerprint: "0f1e".to_owned(),
+        };
+        for (identity, text) in [
+            (Identity::token("ada"), "token:ada"),
+            (Identity::UnixUser { uid: 65534, gid: 1, pid: Some(2) }, "uid:65534"),
+            (certificate("CN=alice,O=Example"), "cert:CN=alice,O=Example"),
+            (certificate(""), "cert:0f1e"),
+        ] {
+            assert_eq!(identity.to_string(), text);
+        }
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn t3_requests_with_different_tokens_are_never_of_the_same_client() {
+        let remote = |token: Option<&str>, addr: &str| {
+            let addr = addr.parse().expect("an address");
+            Remote::new().with_addr(addr).with_mark(token.map(TokenMark::new))
+        };
+        let one = remote(Some("one"), "10.0.0.1:5");
+        for (token, addr, is_same) in [
+            (Some("one"), "10.0.0.1:6", true),
+            (Some("two"), "10.0.0.1:5", false),
+            (None, "10.0.0.1:5", false),
+            (Some("one"), "10.0.0.2:5", false),
+        ] {
+            assert_eq!(one.is_same_client(&remote(token, addr)), is_same, "{token:?} {addr}");
+        }
     }
 }

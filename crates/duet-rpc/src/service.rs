@@ -118,8 +118,8 @@
 //!
 //! `METHODS` has names and doc comments. With `schema = FUNCTION` it also has the types: the generic function
 //! returns the JSON schema of a type, and each [`MethodInfo`] and [`ParamInfo`] has the function for its own type.
-//! A service without the option requires no schema of its types. You choose the trait bound of the function. With
-//! the crate `schemars` the function is `fn schema_of<T: JsonSchema>() -> Value { schema_for!(T).into() }`.
+//! A service without the option requires no schema of its types. You choose the trait bound of the function. For
+//! schemas of the crate `schemars`, see [documents](#documents).
 //!
 //! ```
 //! use serde_json::{Value, json};
@@ -150,12 +150,19 @@
 //! assert_eq!(result, Some(json!({"type": "array", "items": {"type": "string"}})));
 //! ```
 //!
+//! # Documents
+//!
+//! With the option `openrpc`, the client of a trait, or the type of an `impl` block, has a function `openrpc()`. It
+//! returns an OpenRPC document with types, defaults, errors and callbacks. The module `openrpc` (feature `openrpc`)
+//! describes it.
+//!
 //! # Options
 //!
 //! | on the trait or `impl` | |
 //! |---|---|
 //! | `callbacks = EditorUi` | methods may take an `EditorUiClient`, which calls the caller |
 //! | `crate = "path"` | the path of this library. Default: `::duet_rpc` |
+//! | `openrpc` | generates [`openrpc()`](#documents), which returns the OpenRPC document (feature `openrpc`) |
 //! | `positional` | the client sends params by position (traits only) |
 //! | `prefix = "db/"` | a prefix for the name of each method |
 //! | `rename_all = "camelCase"` | style of method names: `camelCase`, `snake_case`, `kebab-case` or `PascalCase` |

@@ -5,12 +5,12 @@
 //! cost more, and the application could not install one later.
 
 use std::fmt::{self, Display};
-use std::io::{Write as _, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::dispatcher::get_default;
 use tracing::subscriber::NoSubscriber;
+
+use crate::sys::print_or_drop;
 
 /// The number of bytes that a writable pipe takes without blocking (`PIPE_BUF`).
 const LONGEST_LINE: usize = 4096;
@@ -26,7 +26,7 @@ pub(crate) fn enable() {
 /// Prints that a handler failed.
 pub(crate) fn handler_failed(method: &str, id: Option<&dyn Display>, error: &dyn Display) {
     if IS_ON.load(Ordering::Relaxed) && get_default(|dispatch| dispatch.is::<NoSubscriber>()) {
-        print(&line(method, id, error));
+        print_or_drop(&line(method, id, error));
     }
 }
 
@@ -41,19 +41,6 @@ fn line(method: &str, id: Option<&dyn Display>, error: &dyn Display) -> String {
     line.truncate(cut.unwrap_or(0));
     line.push('\n');
     line
-}
-
-/// Writes a line, or drops it: a stderr that nobody reads must not stop the server (L8).
-fn print(line: &str) {
-    // One thread at a time, because `poll` reports room for one line.
-    let mut stderr = stderr().lock();
-    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let is_ready = matches!(poll(&mut fds, Some(&now)), Ok(1));
-    if is_ready && fds[0].revents().contains(PollFlags::OUT) {
-        // A closed stderr has no reader.
-        let _ = stderr.write_all(line.as_bytes());
-    }
 }
 
 /// A text without characters that could forge a line or control a terminal (G6).

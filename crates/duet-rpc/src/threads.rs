@@ -5,6 +5,8 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
+use crate::sys::limits::memory_left;
+
 /// The stack of a thread that [`spawn`] starts, the same as the standard library's.
 const STACK: usize = 2 * 1024 * 1024;
 
@@ -21,27 +23,10 @@ pub fn spawn<T: Send + 'static>(
 
 /// Returns a builder for a thread with this name and stack, if there is enough memory now.
 pub fn builder(name: &str, stack: usize) -> io::Result<Builder> {
-    match left() {
+    match memory_left() {
         Some(left) if left < stack + TO_SPARE => Err(io::ErrorKind::OutOfMemory.into()),
         _ => Ok(Builder::new().name(name.to_owned()).stack_size(stack)),
     }
-}
-
-/// The amount of memory that this process may still map, if it is limited and known.
-#[cfg(target_os = "linux")]
-fn left() -> Option<usize> {
-    use rustix::process::{Resource, getrlimit};
-
-    let limit = getrlimit(Resource::As).current?;
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
-    let kib: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
-    usize::try_from(limit.saturating_sub(kib * 1024)).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn left() -> Option<usize> {
-    None
 }
 
 #[cfg(test)]

@@ -54,14 +54,16 @@ mod process {
         command.spawn().expect("the program starts")
     }
 
-    fn request(method: &str) -> String {
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n")
+    /// The requests of a session. Each has its own id, because an id in use is refused.
+    fn requests(methods: &[&str]) -> String {
+        let request =
+            |(id, method)| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n");
+        methods.iter().enumerate().map(request).collect()
     }
 
     fn g1_failures_and_panics_are_printed() {
         let mut server = start();
-        let requests =
-            request("panic") + &request("fail") + &request("work") + &request("\\u001b[31m");
+        let requests = requests(&["panic", "fail", "work", "\\u001b[31m"]);
         server
             .stdin
             .take()
@@ -85,7 +87,7 @@ mod process {
     fn g5_errors_that_the_application_answers_on_purpose_are_not_printed() {
         let mut server = start();
         let notification = "{\"jsonrpc\":\"2.0\",\"method\":\"refuse\"}\n";
-        let requests = request("refuse") + &request("guarded") + notification;
+        let requests = requests(&["refuse", "guarded"]) + notification;
         server
             .stdin
             .take()
@@ -105,9 +107,8 @@ mod process {
         let (mut stdin, mut stdout) =
             (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
         let writer = std::thread::spawn(move || {
-            for _ in 0..MANY {
-                stdin.write_all(request("fail").as_bytes()).expect("the remote reads");
-            }
+            let requests = requests(&vec!["fail"; MANY]);
+            stdin.write_all(requests.as_bytes()).expect("the remote reads");
         });
         let mut answers = String::new();
         stdout.read_to_string(&mut answers).expect("the answers are text");

@@ -57,25 +57,18 @@ const SLOW_READER: Duration = Duration::from_secs(30);
 pub(crate) const STALLED: Duration = Duration::from_secs(5);
 
 /// A client that sees the exit before it has read the answer to `shutdown` reports a crash.
-#[cfg(unix)]
 pub(crate) const LINGER: Duration = Duration::from_millis(25);
 /// A client that exits closes both ends, in any order.
-#[cfg(unix)]
 pub(crate) const STDIN_FOLLOWS: Duration = Duration::from_millis(50);
 /// A connection without a sign of life for this long is stuck in a handler.
-#[cfg(unix)]
 pub(crate) const LOG_IF_STUCK: Duration = Duration::from_secs(1);
 /// Shortly before the forced exit: at that moment there may be too little time to find all processes.
-#[cfg(unix)]
 pub(crate) const PROGRAMS_END: Duration = Duration::from_millis(1500);
 /// Clients kill a server after 2 s, and on a busy machine the exit itself takes time.
-#[cfg(unix)]
 pub(crate) const FORCED_EXIT: Duration = Duration::from_millis(1870);
 /// See [`Server::before_exit`](crate::Server::before_exit) (L6).
-#[cfg(unix)]
 pub(crate) const EXIT_HOOK: Duration = Duration::from_millis(500);
 /// Time for the exit hook after [`FORCED_EXIT`].
-#[cfg(unix)]
 pub(crate) const LAST_MOMENT: Duration = Duration::from_millis(30);
 
 /// The stage of a connection.
@@ -106,7 +99,6 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    #[cfg(unix)]
     pub(super) fn is_running(&self) -> bool {
         matches!(self, Stage::Running)
     }

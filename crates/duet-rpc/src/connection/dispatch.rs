@@ -59,7 +59,8 @@ pub(super) struct Dispatch {
     pub(super) stopwatch: Stopwatch,
     /// A flag for the next context. Most handlers drop their context when they return, so the flag is reused.
     spare_flag: Option<Arc<Flag>>,
-    has_begun: bool,
+    /// `true` if the driver was polled.
+    pub(super) has_begun: bool,
 }
 
 impl Dispatch {

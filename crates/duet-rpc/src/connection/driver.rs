@@ -17,7 +17,7 @@ use crate::transport::{Inbox, Transport};
 #[must_use = "nothing happens on a connection whose driver is not polled"]
 pub(crate) struct Driver {
     /// The connection borrows frames from it while it handles them.
-    inbox: Inbox,
+    pub(super) inbox: Inbox,
     pub(super) connection: Connection,
 }
 
@@ -49,19 +49,21 @@ impl Driver {
     }
 
     /// Returns `true` if the runtime is not needed: no handler runs, and nothing waits.
-    #[cfg(unix)]
     pub(crate) fn is_idle(&self) -> bool {
         self.connection.is_idle()
     }
 
+    /// Returns `true` if this is an exchange that is over.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.connection.is_answered()
+    }
+
     /// Returns `true` while a method runs for the first time, which measures its pace.
-    #[cfg(unix)]
     pub(crate) fn is_on_trial(&self) -> bool {
         self.connection.dispatch.trial_ends.is_some()
     }
 
     /// The number of messages so far.
-    #[cfg(unix)]
     pub(crate) fn messages(&self) -> u64 {
         self.connection.shared.counts.messages.load(Ordering::Relaxed)
     }

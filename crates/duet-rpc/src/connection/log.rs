@@ -23,7 +23,6 @@ use crate::error::Failure;
 use crate::error::{Error, ErrorKind, Logged};
 use crate::panic_guard;
 use crate::router::End;
-#[cfg(unix)]
 use crate::stderr_log;
 
 /// The target of the records of requests and responses, which are events at the level `debug`. A
@@ -187,7 +186,6 @@ pub(super) fn failed(failure: Failure, method: &str, id: Option<IdRef<'_>>) {
         let is_ours = is_internal && !is_theirs(&error);
         let (error, id) = (Logged(&error), id.map(display));
         // The client sees every other failure in the answer.
-        #[cfg(unix)]
         if is_internal || id.is_none() {
             stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
         }
@@ -215,7 +213,6 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
     let _ = panic_guard::catch(move || {
         let error = failure.into_error();
         let error = Logged(&error);
-        #[cfg(unix)]
         stderr_log::handler_failed(method, None, &error);
         tracing::error!(%error, method, "handler failed after its request was cancelled");
     });
@@ -224,7 +221,6 @@ pub(super) fn failed_after_cancel(failure: Failure, method: &str) {
 /// Logs a result that cannot be serialised.
 pub(super) fn cannot_write(error: &Error, method: &str) {
     let (id, error) = (error.id().map(display), Logged(error));
-    #[cfg(unix)]
     stderr_log::handler_failed(method, id.as_ref().map(|id| id as _), &error);
     tracing::error!(%error, method, id, "cannot serialise the result");
 }

@@ -113,14 +113,15 @@ impl Mailbox {
 
     // ---- for handles and tasks
 
-    /// Sends a call. Without room its message waits, but its timeout runs.
+    /// Sends a call. Without room its message waits, but its timeout runs. Returns the waker of the connection's task, if
+    /// it sleeps.
     pub(crate) fn call(
         &self,
         id: Id,
         message: Vec<u8>,
         caller: Caller,
         options: CallOptions,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<Option<Waker>, ErrorKind> {
         let mut inner = self.open()?;
         if inner.calls >= self.most_calls {
             return Err(ErrorKind::Capacity);
@@ -134,8 +135,8 @@ impl Mailbox {
                 None
             }
         };
-        self.deliver(inner, Command::Call { id, message, caller, options });
-        Ok(())
+        self.push(&mut inner, Command::Call { id, message, caller, options });
+        Ok(inner.driver.take())
     }
 
     /// Sends a notification. If there is no room, the notification waits in the queue until the deadline. In
@@ -237,6 +238,11 @@ impl Mailbox {
     }
 
     fn deliver(&self, mut inner: MutexGuard<'_, MailboxState>, command: Command) {
+        self.push(&mut inner, command);
+        wake_driver(inner);
+    }
+
+    fn push(&self, inner: &mut MailboxState, command: Command) {
         let bytes = command.size();
         if bytes > 0 {
             inner.outgoing += bytes;
@@ -245,7 +251,6 @@ impl Mailbox {
         }
         inner.commands.push(command);
         self.has_commands.store(true, Ordering::Release);
-        wake_driver(inner);
     }
 
     // ---- for the connection

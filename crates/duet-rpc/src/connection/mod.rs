@@ -30,6 +30,7 @@
 //! | `subscriptions` | notifications that the application awaits |
 //! | `budget`, `memory` | the limits on waiting messages, handlers and answers |
 //! | `closing` | running, draining, closed; all times of the end |
+//! | `inline_sender` | calls that their caller sends itself, without waking the task |
 //! | `exchange` | the end of a connection for one message, as over HTTP |
 
 mod budget;
@@ -40,6 +41,7 @@ mod driver;
 mod events;
 mod exchange;
 mod inline_host;
+mod inline_sender;
 mod log;
 mod mailbox;
 pub(crate) mod memory;
@@ -68,6 +70,7 @@ use self::closing::Stage;
 use self::dispatch::Dispatch;
 pub(crate) use self::driver::Driver;
 pub use self::events::EventStream;
+pub(crate) use self::inline_sender::SharedDriver;
 pub use self::log::{CONNECTION, REQUEST, TRAFFIC};
 pub(crate) use self::mailbox::Command;
 use self::outgoing::Outgoing;
@@ -137,14 +140,7 @@ impl Connection {
         }
         session.ignore_noise(transport.reports_exit());
         let kind = transport.kind();
-        let outbox = match kind {
-            TransportKind::WebSocket(role) => Outbox::for_web_socket(role),
-            // Most clients understand headers, if a message is sent before the framing is detected.
-            TransportKind::Bytes => Outbox::new(Some(framing.unwrap_or(Framing::Lsp))),
-            TransportKind::Messages | TransportKind::Exchange | TransportKind::ExchangeStream => {
-                Outbox::new(None)
-            }
-        };
+        let outbox = Outbox::for_transport(kind, framing);
         let is_open = kind == TransportKind::Bytes && framing.is_none();
         Connection {
             receive: Receive::new(shared.profile.read_timeout, is_open),
@@ -169,12 +165,12 @@ impl Connection {
     /// Takes turns until there is nothing to do, or other tasks of the thread should run. An error ends the
     /// connection.
     fn run(&mut self, inbox: &mut Inbox, cx: &mut Context<'_>) -> Result<(), Disconnect> {
-        let mut last = None;
-        self.slice_ends = self.shares_thread.then(|| now() + SLICE);
+        let mut now = self::now();
+        self.slice_ends = self.shares_thread.then(|| now + SLICE);
         let turns = if self.shares_thread { TURNS_OF_MANY } else { TURNS };
-        for _ in 0..turns {
-            let now = now();
-            if let Some(last) = last.replace(now) {
+        for turn in 0..turns {
+            if turn > 0 {
+                let last = std::mem::replace(&mut now, self::now());
                 self.dispatch.note_turn(now.saturating_duration_since(last));
                 if self.slice_is_over(now) {
                     break;
@@ -311,7 +307,6 @@ impl Connection {
             && self.shared.mailbox.park(cx.waker(), alarm, !self.is_full())
     }
 
-    #[cfg(unix)]
     fn is_idle(&self) -> bool {
         self.stage.is_running()
             && self.session.running() + self.session.waiting() == 0

@@ -87,6 +87,7 @@ impl Connection {
         if let (Some(observer), Some(method)) = (&self.outgoing.observer, &method) {
             caller.watch = Some(Box::new(observer.watch(method, &id, now)));
         }
+        let latest = options.latest_timeout(now);
         // The call counts as pending while its message waits, so that we continue to read. Otherwise two
         // peers that both wait for room would wait for ever.
         match self.session.call(id.clone(), caller, options, now) {
@@ -95,7 +96,7 @@ impl Connection {
                     observer.sent(method, Some(&id));
                 }
                 if let Some(message) = message {
-                    self.outbox.send_call(&id, message);
+                    self.outbox.send_call(&id, message, || latest);
                 }
             }
             Err(caller) => {
@@ -151,7 +152,7 @@ impl Connection {
     /// Fails a call whose answer the transport cannot bring.
     pub(super) fn fail_call(&mut self, id: &Id, error: io::Error) {
         if let Some(caller) = self.session.fail(id) {
-            let error = Error::new(ErrorKind::Exchange).caused_by(error).of_request(id.clone());
+            let error = Error::lost_exchange(error).of_request(id.clone());
             log::call_failed(id, &error);
             caller.settle(Err(error));
         }
@@ -241,7 +242,8 @@ impl Connection {
         // The call may have ended meanwhile.
         if self.session.phase() == Phase::Open {
             if self.session.is_pending(id) {
-                self.outbox.send_call(id, message);
+                let Connection { session, outbox, .. } = self;
+                outbox.send_call(id, message, || session.latest_timeout(id));
             }
         } else if let Some(caller) = self.session.fail(id) {
             // Nobody would wait for its answer.

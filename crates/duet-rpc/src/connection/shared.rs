@@ -10,6 +10,7 @@ use duet_rpc_proto::session::{Ids, Key};
 use tokio::sync::SetOnce;
 
 use super::events::Streams;
+use super::inline_sender::InlineSender;
 use super::mailbox::Mailbox;
 use super::memory::Budget;
 use super::send_queue::WaitForRoom;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) has_ended: AtomicBool,
     /// Values that the application keeps with the connection.
     pub(crate) extensions: Extensions,
+    /// Set if callers send their calls themselves.
+    pub(super) inline_sender: OnceLock<InlineSender>,
 }
 
 /// Callback for a close. Its argument is the message that asked for the close, if there was one.
@@ -105,6 +108,7 @@ impl Shared {
             gone: Flag::new(),
             has_ended: AtomicBool::new(false),
             extensions: Extensions::default(),
+            inline_sender: OnceLock::new(),
         }
     }
 
@@ -128,7 +132,7 @@ impl Shared {
 
     /// Fails on a transport that carries one message and the messages that are sent back for it.
     pub(crate) fn check_two_way(&self) -> Result<(), Error> {
-        if self.kind.is_exchange() { Err(self.closed_error()) } else { Ok(()) }
+        if self.kind.is_two_way() { Ok(()) } else { Err(self.closed_error()) }
     }
 
     /// Fails on a transport that carries only answers.
@@ -153,7 +157,7 @@ impl Shared {
     pub(crate) fn closed_error(&self) -> Error {
         match self.state.get() {
             ConnectionState::Disconnected(disconnect) => disconnect.to_error(),
-            _ if self.kind.is_exchange() => Error::new(ErrorKind::OneWay),
+            _ if !self.kind.is_two_way() => Error::new(ErrorKind::OneWay),
             _ => Error::new(ErrorKind::Disconnected).caused_by("it is closing"),
         }
     }

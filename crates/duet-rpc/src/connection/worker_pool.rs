@@ -60,7 +60,6 @@ impl WorkerPool {
     }
 
     /// The workers of a server; `None` if it has no workers. New methods run here too.
-    #[cfg(unix)]
     pub(crate) fn of_server(most: usize) -> Option<Arc<Self>> {
         (most > 0).then(|| WorkerPool::new(most, true))
     }
@@ -184,7 +183,6 @@ impl WorkerPool {
     }
 
     /// Makes the workers end. It does not wait for a worker that a handler blocks.
-    #[cfg(unix)]
     pub(crate) fn shut_down(&self) {
         self.state().is_over = true;
         self.news.notify_all();

@@ -81,7 +81,8 @@ pub enum ErrorKind {
     /// response that is not a JSON-RPC answer. The server may or may not have handled the request.
     Exchange,
     /// Transport: the connection of a [`Client`](crate::Client) broke or does not exist, and the client reconnects.
-    /// [`Error::was_sent`] tells the two apart.
+    /// [`Error::was_sent`] tells the two apart. Behind a broker: the worker that had the call is silent, and the next
+    /// call goes to another one.
     Interrupted,
     /// Transport: connecting failed. The cause has the reason.
     Connect,
@@ -138,6 +139,20 @@ impl Error {
     pub(crate) fn unsent(mut self) -> Self {
         self.0.is_unsent = true;
         self
+    }
+
+    /// The error of one call that its transport has lost, for the reason that the transport gave. Some kinds of
+    /// reasons tell more: `Interrupted` for a remote that may have begun, and `NotConnected` and `InvalidInput` for a
+    /// message that was not sent.
+    pub(crate) fn lost_exchange(reason: io::Error) -> Self {
+        match reason.kind() {
+            io::ErrorKind::Interrupted => Error::new(ErrorKind::Interrupted),
+            io::ErrorKind::NotConnected | io::ErrorKind::InvalidInput => {
+                Error::new(ErrorKind::Exchange).unsent()
+            }
+            _ => Error::new(ErrorKind::Exchange),
+        }
+        .caused_by(reason)
     }
 
     /// Changes the kind to `Interrupted`, because the client reconnects.

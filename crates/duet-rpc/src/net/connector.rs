@@ -22,7 +22,8 @@ use super::tls::{self, Inside, TlsClient};
 use super::web::RequestHead;
 #[cfg(feature = "websocket")]
 use super::web::{Ask, ask_for_upgrade};
-use super::{Address, AddressError, Place, Socket, unsupported};
+use super::{Address, AddressError, NATS, Place, Socket, unsupported};
+use crate::sys::local::{connect_pipe, connect_unix};
 use crate::transport::Transport;
 
 /// Connects to a server at an address.
@@ -116,16 +117,13 @@ impl Connector {
     pub async fn connect(&self, profile: &Profile) -> io::Result<Box<dyn Transport>> {
         self.check_settings()?;
         match &self.address {
+            Address::Nats(..) => Err(unsupported(NATS)),
             Address::Stdio => Err(unsupported(
                 "cannot connect to stdin and stdout: start the server as a child process",
             )),
             Address::Tcp(place) => Ok(Box::new(self.dialer(place, profile).dial().await?)),
-            #[cfg(unix)]
-            Address::Unix(path) => {
-                Ok(Box::new(Socket::unix(tokio::net::UnixStream::connect(path).await?)))
-            }
-            #[cfg(not(unix))]
-            Address::Unix(_) => Err(unsupported("this system has no Unix sockets")),
+            Address::Unix(path) => Ok(Box::new(Socket::local(connect_unix(path).await?))),
+            Address::Pipe(name) => Ok(Box::new(Socket::local(connect_pipe(name).await?))),
             #[cfg(feature = "http")]
             Address::Http(place, target) => {
                 let head = self.request_head(place, target)?;

@@ -31,19 +31,16 @@ use std::io;
 pub use self::address::{Address, AddressError, Place, Security, Target};
 pub(crate) use self::child::CannotStart;
 pub use self::child::Child;
-#[cfg(unix)]
-pub(crate) use self::child::{at_exit, descriptor_limit};
+pub(crate) use self::child::at_exit;
 pub use self::client::{Backoff, Client, ClientBuilder, ClientState, Connect};
 pub use self::connector::Connector;
 #[cfg(feature = "http")]
 pub(crate) use self::connector::Dialer;
 #[cfg(feature = "http")]
 pub use self::http::{HttpBody, HttpClient, HttpService, ResponseFuture, service};
-#[cfg(unix)]
 pub(crate) use self::hub::MOST_CONNECTIONS;
 pub use self::hub::{Hub, HubBuilder};
-#[cfg(unix)]
-pub(crate) use self::listener::Reserve;
+use self::listener::RefusedUsers;
 #[cfg(feature = "tls")]
 pub use self::listener::TlsBinder;
 pub use self::listener::{Incoming, Listener};
@@ -56,6 +53,9 @@ pub use self::web::{
 };
 #[cfg(feature = "websocket")]
 pub use self::websocket::WebSocket;
+
+/// The reason why neither a connector nor a listener takes the address of a service behind a broker.
+const NATS: &str = "nats:// needs the package duet-rpc-nats: its `NatsPeer` calls a service, its `Worker` serves one";
 
 /// The error of an address that cannot be used here.
 fn unsupported(reason: &'static str) -> io::Error {

@@ -7,7 +7,7 @@ use duet_rpc_proto::Profile;
 
 use super::{Handle, Peer, Registry};
 use crate::connection::memory::Budget;
-use crate::connection::{Driver, Shared};
+use crate::connection::{Driver, Shared, SharedDriver};
 use crate::error::Disconnect;
 use crate::remote::Remote;
 use crate::router::Router;
@@ -90,8 +90,12 @@ impl PeerBuilder {
     ///
     /// Outside a tokio runtime.
     pub fn spawn(self) -> Peer {
-        let (peer, driver) = self.build();
-        tokio::spawn(driver);
+        let sends_inline = self.transport.sends_inline();
+        let (peer, driver) = self.build_driver();
+        match sends_inline {
+            true => drop(tokio::spawn(SharedDriver::new(driver, peer.shared()))),
+            false => drop(tokio::spawn(driver)),
+        }
         peer
     }
 }

@@ -8,18 +8,17 @@
 use std::sync::Arc;
 use std::thread;
 
-use rustix::process::{Resource, Rlimit};
-
 use super::connection_threads::ConnectionThreads;
 use super::shutdown::ShutdownWatch;
 use super::watchdog::CountsFrom;
-use super::{Server, cannot_start, watch_parent};
+use super::{ConnectionSource, Server, cannot_start, watch_parent};
 use crate::connection::closing::FORCED_EXIT;
 use crate::connection::worker_pool::WorkerPool;
-use crate::error::{Error, ErrorKind};
-use crate::net::{Address, Hub, Listener, MOST_CONNECTIONS, descriptor_limit};
+use crate::error::{Error, ErrorKind, Logged};
+use crate::net::{Address, Hub, Listener, MOST_CONNECTIONS};
 use crate::panic_guard;
 use crate::stdio::set_stdio_aside;
+use crate::sys::limits;
 
 /// Descriptors that a thread with a runtime needs, and descriptors for everything else.
 const PER_THREAD: usize = 4;
@@ -61,6 +60,14 @@ impl Server {
             })
         };
         let serving: Vec<_> = self.listeners.into_iter().map(serve).collect();
+        let bring = |source: ConnectionSource| {
+            let (stops, bringing) = (StopOnDrop(hub.clone()), source(hub.clone()));
+            tokio::spawn(async move {
+                let _stops = stops;
+                bringing.await
+            })
+        };
+        let sources: Vec<_> = self.sources.into_iter().map(bring).collect();
         hub.stopping().await;
         watch.alarm.arm(FORCED_EXIT, CountsFrom::Trigger, 0);
         watch.triggers.log();
@@ -69,12 +76,20 @@ impl Server {
         for listener in serving {
             ended = ended.and(listener.await);
         }
+        let mut failed = Ok(());
+        for source in sources {
+            match source.await {
+                Ok(end) => failed = failed.and(end),
+                Err(failure) => ended = ended.and(Err(failure)),
+            }
+        }
         hub.stop().await;
         pool.shut_down();
         ended.map_err(|failure| {
             tracing::error!("listener failed");
             Error::new(ErrorKind::Panic).caused_by(failure)
-        })
+        })?;
+        failed.inspect_err(|error| tracing::error!(error = %Logged(error), "server failed"))
     }
 }
 
@@ -82,7 +97,7 @@ impl Server {
 /// cannot be refused with a reason either.
 fn possible_connections(processors: usize) -> usize {
     let reserve = processors.saturating_mul(PER_THREAD) + RESERVE;
-    let descriptors = descriptors();
+    let descriptors = limits::raise();
     // With few descriptors, connections share fewer threads.
     descriptors.saturating_sub(reserve).max(descriptors / 2).max(1)
 }
@@ -94,18 +109,4 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.begin_stop();
     }
-}
-
-/// Raises the limit of open files as far as allowed, and returns it. The default of a shell is meant for
-/// programs that use `select`; this program does not.
-fn descriptors() -> usize {
-    let before = rustix::process::getrlimit(Resource::Nofile);
-    descriptor_limit::note_raised(before);
-    let Rlimit { current, maximum } = before;
-    let most = Rlimit { current: maximum, maximum };
-    let now = match rustix::process::setrlimit(Resource::Nofile, most) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    };
-    now.map_or(usize::MAX, |now| usize::try_from(now).unwrap_or(usize::MAX))
 }

@@ -19,6 +19,7 @@ mod watched_stdio;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,11 +39,11 @@ use crate::router::Router;
 use crate::stderr_log;
 use crate::stdio::Stdio;
 use crate::stdio::handoff::{HandedOver, STACK};
+pub use crate::sys::{Parent, is_ignored as is_signal_ignored};
 use crate::threads;
 use exit_hook::{ExitHook, once, run_within};
 use shutdown::{OnHangUp, ShutdownWatch};
 use watchdog::CountsFrom;
-pub use watchdog::{Parent, is_ignored as is_signal_ignored};
 use watched_stdio::WatchedStdio;
 
 const INSIDE_CURRENT_THREAD: &str = "`serve` and `Server::run` block their thread, so they cannot run \
@@ -102,12 +103,17 @@ pub struct Server {
     /// The settings of all connections, including the connection on stdin and stdout.
     hub: HubBuilder,
     listeners: Vec<Listener>,
+    sources: Vec<ConnectionSource>,
     on_listening: Option<OnListening>,
     threads: usize,
     /// The process whose end ends the server; `Some(None)` if there is no such process to watch.
     parent: Option<Option<Parent>>,
     before_exit: Option<ExitHook>,
 }
+
+/// Brings connections of another kind; see [`Server::source`].
+type ConnectionSource =
+    Box<dyn FnOnce(Hub) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send>;
 
 type OnListening = Box<dyn FnOnce(&[Address]) + Send>;
 
@@ -117,6 +123,7 @@ impl Server {
         Server {
             hub: Hub::builder(),
             listeners: Vec::new(),
+            sources: Vec::new(),
             on_listening: None,
             threads: worker_pool::MOST,
             parent: None,
@@ -143,6 +150,31 @@ impl Server {
     #[must_use]
     pub fn listen(mut self, listener: Listener) -> Self {
         self.listeners.push(listener);
+        self
+    }
+
+    /// Serves connections that this function brings, instead of stdin and stdout: it gets the server's [`Hub`], and
+    /// [attaches](Hub::attach) connections to it. It is for other kinds of transports, such as a message broker. The
+    /// server starts it with the listeners, and ends when it ends. It must end soon after the hub is
+    /// [stopping](Hub::stopping). If it fails, [`run`](Server::run) returns its error.
+    ///
+    /// ```no_run
+    /// use duet_rpc::{Error, Remote, Server, transport::memory};
+    ///
+    /// let server = Server::new().source(async |hub| -> Result<(), Error> {
+    ///     let (_here, there) = memory::pair();
+    ///     let _ = hub.attach(there, Remote::new())?;
+    ///     hub.stopping().await;
+    ///     Ok(())
+    /// });
+    /// server.run().expect("it ends as it should");
+    /// ```
+    #[must_use]
+    pub fn source<F>(mut self, bring: impl FnOnce(Hub) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.sources.push(Box::new(move |hub| Box::pin(bring(hub))));
         self
     }
 
@@ -278,8 +310,13 @@ impl Server {
     /// With TLS, SIGHUP reads the certificates again, as it makes other servers read their configuration.
     #[cfg(feature = "tls")]
     fn on_hang_up(&self) -> Option<OnHangUp> {
-        let settings = self.listeners.iter().filter_map(Listener::tls_settings);
-        let settings: Vec<_> = settings.cloned().collect();
+        let mut settings: Vec<crate::net::TlsServer> = Vec::new();
+        for shared in self.listeners.iter().filter_map(Listener::tls_settings) {
+            // Listeners that share their settings share the files.
+            if !settings.iter().any(|it| it.is_same(shared)) {
+                settings.push(shared.clone());
+            }
+        }
         if settings.is_empty() {
             return None;
         }
@@ -310,7 +347,7 @@ impl Server {
         let runtime = runtime.map_err(|_| io::Error::other("too many open files for the runtime"));
         let runtime = runtime.and_then(|runtime| runtime).map_err(cannot_start)?;
         let workers = WorkerPool::of_server(self.threads);
-        let ended = match self.listeners.is_empty() {
+        let ended = match self.listeners.is_empty() && self.sources.is_empty() {
             true => {
                 panic_guard::catch(|| runtime.block_on(self.run_inside(&watch, workers.clone())))
             }

@@ -17,13 +17,14 @@ use std::thread;
 use tokio::sync::Notify;
 
 use super::exit_hook::{ExitHook, run_within};
-use super::watchdog::{Alarm, CountsFrom, ShutdownTrigger, Signal, Watchdog};
+use super::watchdog::{Alarm, CountsFrom, Watchdog};
 use crate::connection::closing::{
     FORCED_EXIT, LAST_MOMENT, LOG_IF_STUCK, PROGRAMS_END, STDIN_FOLLOWS,
 };
 use crate::net::at_exit;
 use crate::panic_guard;
 use crate::peer::Peer;
+use crate::sys::ShutdownTrigger;
 use crate::threads;
 
 /// Replaces the effect of SIGHUP.
@@ -132,7 +133,9 @@ impl ShutdownWatch {
                     heard.output_ended.notify_one();
                     false
                 }
-                ShutdownTrigger::Signal(Signal::HangUp) if on_hang_up.is_some() => {
+                ShutdownTrigger::Signal(signal)
+                    if signal.means_reload() && on_hang_up.is_some() =>
+                {
                     // Files may be slow, and the watchdog must not wait.
                     let on_hang_up = on_hang_up.clone();
                     let act = move || drop(on_hang_up.map(|act| panic_guard::catch(|| act())));

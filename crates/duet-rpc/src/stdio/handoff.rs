@@ -23,23 +23,21 @@
 //! so that all tests of the daemon test the hand-off too.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::atomic::{self, AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 
-use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::task::coop::unconstrained;
 
-use super::descriptor::Descriptor;
 use crate::connection::Driver;
 use crate::error::Disconnect;
 use crate::error::Error;
 use crate::panic_guard;
 use crate::sync::lock;
+use crate::sys::{Descriptor, Errno, IoResult, Owned, blocking_read};
 use crate::threads;
 use crate::transport::{Inbox, Received};
 
@@ -87,12 +85,12 @@ struct Handed {
 
 impl Handoff {
     /// Returns `true` if the runtime must not watch the input.
-    pub(super) fn thread_reads(&self) -> bool {
+    pub(crate) fn thread_reads(&self) -> bool {
         self.thread_reads.load(Ordering::Relaxed)
     }
 
     /// Moves bytes to the inbox; `None` if there are none.
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         descriptor: &Descriptor,
         inbox: &mut Inbox,
@@ -108,7 +106,7 @@ impl Handoff {
     }
 
     /// Stores the bytes of a read. The driver has taken all bytes of the previous read.
-    fn hand_in(&self, bytes: &mut Vec<u8>, read: rustix::io::Result<usize>) {
+    fn hand_in(&self, bytes: &mut Vec<u8>, read: IoResult<usize>) {
         let mut handed = lock(&self.handed);
         debug_assert!(handed.taken == handed.bytes.len() && handed.end.is_none());
         std::mem::swap(&mut handed.bytes, bytes);
@@ -165,7 +163,7 @@ pub(crate) struct HandedOver {
     cell: Arc<Mutex<Cell>>,
     handoff: Arc<Handoff>,
     /// A descriptor for the thread to wait on, until the thread takes it.
-    input: Option<OwnedFd>,
+    input: Option<Owned>,
 }
 
 struct Cell {
@@ -184,7 +182,7 @@ struct Cell {
 
 impl HandedOver {
     /// A driver whose input the thread may read from this descriptor.
-    pub(crate) fn new(driver: Driver, handoff: Arc<Handoff>, input: OwnedFd) -> Self {
+    pub(crate) fn new(driver: Driver, handoff: Arc<Handoff>, input: Owned) -> Self {
         let cell = Cell {
             driver: Some(driver),
             ended: None,
@@ -315,7 +313,7 @@ fn leave(cell: MutexGuard<'_, Cell>, handoff: &Handoff) -> bool {
 }
 
 /// The reading thread: one turn for each hand-off.
-fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns: &Receiver<Waker>) {
+fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &Owned, turns: &Receiver<Waker>) {
     let mut bytes = Vec::new();
     while let Ok(waker) = turns.recv() {
         let mut cx = Context::from_waker(&waker);
@@ -352,8 +350,8 @@ fn read_and_serve(cell: &Mutex<Cell>, handoff: &Handoff, input: &OwnedFd, turns:
 }
 
 /// Waits for input.
-fn read(input: &OwnedFd, bytes: &mut Vec<u8>) -> rustix::io::Result<usize> {
+fn read(input: &Owned, bytes: &mut Vec<u8>) -> IoResult<usize> {
     bytes.clear();
     bytes.reserve_exact(READ);
-    rustix::io::retry_on_intr(|| rustix::io::read(input, rustix::buffer::spare_capacity(bytes)))
+    blocking_read(input, bytes)
 }

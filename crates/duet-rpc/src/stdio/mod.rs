@@ -1,36 +1,31 @@
 //! Stdio: the standard input and output of this process.
 //!
-//! The runtime itself drives pipes and sockets, which most clients use ([`polled`]). Files and terminals,
-//! which no runtime can wait for, have a plain thread for each direction ([`threaded`]). Neither keeps the
+//! On Unix, the runtime itself drives pipes and sockets, which most clients use (`sys/unix/polled.rs`). Files and
+//! terminals, which no runtime can wait for, and everything on Windows have a plain thread for each direction
+//! ([`threaded`]). Neither keeps the
 //! process alive (T4).
 
-mod descriptor;
+// Only stdio that is polled hands over.
+#[cfg_attr(windows, expect(dead_code))]
 pub(crate) mod handoff;
-mod polled;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 mod threaded;
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::retry_on_intr;
 use tokio::runtime::Handle;
 
+use crate::sys::{Descriptor, Owned, polled, standard};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport};
-use descriptor::Descriptor;
 use handoff::Handoff;
 
 /// `true` once the standard input and output of this process have been taken.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// The lowest number of a private descriptor: below it are the standard ones.
-const FIRST_PRIVATE: i32 = 3;
 
 /// A transport over the standard input and output of this process.
 ///
@@ -82,13 +77,7 @@ impl Stdio {
         take_descriptors().inspect_err(|_| TAKEN.store(false, Ordering::Release))
     }
 
-    /// Reads from one descriptor and writes to the other, like [`take`](Self::take) with the standard
-    /// ones.
-    ///
-    /// # Panics
-    ///
-    /// In a tokio runtime that was built without its I/O driver.
-    pub fn from_fds(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn over(input: Owned, output: Owned) -> io::Result<Self> {
         // Without a runtime tokio would panic.
         Handle::try_current().map_err(io::Error::other)?;
         let input = Arc::new(Descriptor::new(input)?);
@@ -110,7 +99,7 @@ impl Stdio {
     pub(crate) fn watch_end(
         &self,
         tell: impl Fn() + Send + Sync + 'static,
-    ) -> io::Result<Option<OwnedFd>> {
+    ) -> io::Result<Option<Owned>> {
         match &self.input {
             Some(StdioInput::Polled(input)) => input.duplicate().map(Some),
             Some(StdioInput::Threaded(input)) => {
@@ -122,13 +111,13 @@ impl Stdio {
     }
 
     /// A duplicate of the output's descriptor, to watch for a lost reader.
-    pub(crate) fn duplicate_output(&self) -> Option<OwnedFd> {
-        self.restore.output.upgrade()?.as_fd().try_clone_to_owned().ok()
+    pub(crate) fn duplicate_output(&self) -> Option<Owned> {
+        self.restore.output.upgrade()?.duplicate_to_watch()
     }
 
     /// The hand-off to a thread that waits for the input, and the descriptor for that wait, if it is
     /// possible.
-    pub(crate) fn handoff(&self) -> Option<(Arc<Handoff>, OwnedFd)> {
+    pub(crate) fn handoff(&self) -> Option<(Arc<Handoff>, Owned)> {
         match &self.input {
             Some(StdioInput::Polled(input)) => input.handoff(),
             Some(StdioInput::Threaded(_)) | None => None,
@@ -147,28 +136,19 @@ impl Stdio {
 }
 
 fn take_descriptors() -> io::Result<Stdio> {
-    let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), FIRST_PRIVATE)?;
-    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
-    let stdio = Stdio::from_fds(input, output)?;
-    redirect_stdio()?;
+    let (input, output) = standard::duplicate()?;
+    let stdio = Stdio::over(input, output)?;
+    standard::redirect()?;
     Ok(stdio)
 }
 
 /// Redirects stdin and stdout for a server on sockets. Returns the real stdout, which nothing writes to. Keep
 /// it open: the parent process treats its end as the end of this process, and Emacs loops if one of the two
 /// is closed without the other.
-pub(crate) fn set_stdio_aside() -> io::Result<OwnedFd> {
-    let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), FIRST_PRIVATE)?;
-    redirect_stdio()?;
+pub(crate) fn set_stdio_aside() -> io::Result<Owned> {
+    let output = standard::duplicate_output()?;
+    standard::redirect()?;
     Ok(output)
-}
-
-/// Redirects other output of the process to stderr, and other reads of stdin to an empty input.
-fn redirect_stdio() -> io::Result<()> {
-    let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    retry_on_intr(|| rustix::stdio::dup2_stdin(&nothing))?;
-    retry_on_intr(|| rustix::stdio::dup2_stdout(rustix::stdio::stderr()))?;
-    Ok(())
 }
 
 impl Transport for Stdio {

@@ -10,11 +10,10 @@ use std::sync::mpsc as blocking;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
-use rustix::io::Errno;
 use tokio::sync::mpsc;
 
-use super::Descriptor;
 use crate::sync::lock;
+use crate::sys::{Descriptor, Errno};
 use crate::threads;
 use crate::transport::{Inbox, Outbox, Received};
 
@@ -118,8 +117,6 @@ fn read_on(
         let mut chunk = Vec::with_capacity(CHUNK);
         match descriptor.wait_and_read(&mut chunk) {
             Ok(0) => return Ok(()),
-            // A terminal whose other side is gone ends with this error.
-            Err(Errno::IO) if descriptor.is_terminal() => return Ok(()),
             Ok(_) => {}
             Err(errno) => return Err(errno),
         }

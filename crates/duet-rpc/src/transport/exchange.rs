@@ -16,6 +16,21 @@ use crate::sync::lock;
 /// Maximum number of bytes that are taken together, if there are several messages.
 const AT_ONCE: usize = 64 * 1024;
 
+impl TransportKind {
+    /// Returns `true` if it carries one message and what is sent back for it.
+    pub(crate) fn is_exchange(self) -> bool {
+        matches!(
+            self,
+            TransportKind::Exchange | TransportKind::ExchangeStream | TransportKind::ExchangeTwoWay
+        )
+    }
+
+    /// Returns `true` if the remote can be called.
+    pub(crate) fn is_two_way(self) -> bool {
+        !matches!(self, TransportKind::Exchange | TransportKind::ExchangeStream)
+    }
+}
+
 /// The transport of an exchange: delivers one message, and keeps the replies.
 pub(crate) struct ExchangeTransport {
     message: Option<Vec<u8>>,

@@ -16,7 +16,7 @@ use super::fifo::Fifo;
 /// The input of a connection, where a transport puts received bytes or whole messages.
 pub struct Inbox {
     /// Holds the bytes, and finds frames in them; `None` if the transport carries whole messages.
-    decoder: Option<Box<Decoder>>,
+    pub(super) decoder: Option<Box<Decoder>>,
     /// Whole messages in order, followed by the unfinished one.
     messages: Vec<u8>,
     /// The number of bytes of `messages` that are handled.

@@ -5,12 +5,14 @@
 //! profile's framing cuts messages out of them. Some carry whole messages, as WebSockets do.
 
 pub(crate) mod buffer_pool;
+mod deadlines;
 mod exchange;
 mod fifo;
 mod inbox;
 mod largest;
 pub mod memory;
 mod outbox;
+mod pipe;
 mod stream;
 
 use std::fmt;
@@ -22,6 +24,7 @@ use std::task::{Context, Poll};
 pub(crate) use self::exchange::{Exchange, ExchangeTransport};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
+pub use self::pipe::{MessagePipe, PipeEvent};
 pub use self::stream::Stream;
 /// Made by a [`Connector`].
 #[cfg(feature = "http")]
@@ -41,7 +44,6 @@ pub use crate::net::{Address, Child, Connect, Connector, Incoming, Listener, Pla
 pub use crate::net::{AddressError, Security, Target};
 #[cfg(feature = "tls")]
 pub use crate::net::{ClientCertificates, TlsBinder, TlsClient, TlsError, TlsErrorKind, TlsServer};
-#[cfg(unix)]
 pub use crate::stdio::Stdio;
 
 /// One end of a connection.
@@ -76,6 +78,13 @@ pub trait Transport: Send + 'static {
     /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
 
+    /// Returns `true` if [`poll_send`](Transport::poll_send) only hands messages to another task, without a system call.
+    /// Then a caller whose peer was [spawned](crate::PeerBuilder::spawn) sends its call itself, on its own thread, which
+    /// saves waking the task of the connection. Messages of several callers leave one by one.
+    fn sends_inline(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if [`poll_close`](Transport::poll_close) reports the exit of a process. After the exit, pending
     /// calls fail with the report in their error, if the report comes within half a second.
     fn reports_exit(&self) -> bool {
@@ -100,13 +109,9 @@ pub enum TransportKind {
     /// One message, and then notifications, events and its answer, as in an HTTP request whose client takes a stream of
     /// events. Calls fail.
     ExchangeStream,
-}
-
-impl TransportKind {
-    /// Returns `true` if it carries one message and what is sent back for it.
-    pub(crate) fn is_exchange(self) -> bool {
-        matches!(self, TransportKind::Exchange | TransportKind::ExchangeStream)
-    }
+    /// One message, and then calls, notifications, events and its answer, as in a request behind a broker. The answers to
+    /// the calls arrive after the message.
+    ExchangeTwoWay,
 }
 
 /// The outcome of receiving.
@@ -185,23 +190,13 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
         (**self).poll_close(cx)
     }
 
+    fn sends_inline(&self) -> bool {
+        (**self).sends_inline()
+    }
+
     fn reports_exit(&self) -> bool {
         (**self).reports_exit()
     }
-}
-
-/// Registers a descriptor with the runtime.
-///
-/// The runtime's newer function for this is `unsafe`, because a descriptor might be closed or replaced while
-/// it is registered. The callers own their descriptors and never change them, so the older function is safe
-/// here, and needs no `unsafe`.
-#[cfg(unix)]
-#[allow(deprecated)]
-pub(crate) fn register<T: std::os::fd::AsRawFd>(
-    descriptor: T,
-    interest: tokio::io::Interest,
-) -> io::Result<tokio::io::unix::AsyncFd<T>> {
-    tokio::io::unix::AsyncFd::with_interest(descriptor, interest)
 }
 
 /// Wakes this task after all other tasks have run and the runtime has polled for events. Waking it directly

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
+use std::time::Instant;
 
 use duet_rpc_proto::frame::{FrameWriter, Framing};
 use duet_rpc_proto::message::Id;
@@ -10,6 +11,7 @@ use duet_rpc_proto::session::Sink;
 use duet_rpc_proto::ws;
 
 use super::buffer_pool::Spare;
+use super::deadlines::CallDeadlines;
 use super::fifo::Fifo;
 use super::largest::Largest;
 use crate::random;
@@ -37,6 +39,8 @@ pub struct Outbox {
     framing: Writer,
     /// The lengths of the waiting messages, if they are not framed.
     lengths: Fifo<usize>,
+    /// The deadlines of the calls among them.
+    deadlines: CallDeadlines,
     signs: u64,
     /// The number of bytes that were sent since the start.
     sent: u64,
@@ -124,9 +128,16 @@ impl Outbox {
         self.lengths.first().and_then(|&length| self.bytes().get(..length))
     }
 
+    /// The time at which the caller of that [message](Outbox::message) gives up; `None` if it waits without limit, or the
+    /// message is not a call. A transport that carries deadlines tells it to the remote.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadlines.first()
+    }
+
     /// Removes the message that has waited longest, because it was sent.
     pub fn pop(&mut self) {
         if let Some(length) = self.lengths.pop() {
+            self.deadlines.pop();
             self.consume(length);
         }
     }
@@ -143,6 +154,7 @@ impl Outbox {
         }
         let message = std::mem::take(&mut self.bytes);
         self.lengths.pop();
+        self.deadlines.pop();
         self.len -= length;
         self.sent += length as u64;
         self.signs += 1;
@@ -171,7 +183,7 @@ impl Outbox {
 
     /// Notes that the remote took bytes that were sent before. There may be no room yet, but the remote
     /// reads.
-    #[cfg(any(unix, feature = "http"))]
+    #[cfg_attr(windows, expect(dead_code))]
     pub(crate) fn note_reading(&mut self) {
         self.signs += 1;
     }
@@ -219,9 +231,19 @@ impl Outbox {
         self.abandoned.clear();
     }
 
-    /// Appends the message of a call.
-    pub(crate) fn send_call(&mut self, id: &Id, message: Vec<u8>) {
+    /// Appends the message of a call. `deadline` returns the time at which its caller gives up.
+    pub(crate) fn send_call(
+        &mut self,
+        id: &Id,
+        message: Vec<u8>,
+        deadline: impl FnOnce() -> Option<Instant>,
+    ) {
         let before = self.largest.before_call();
+        if let Writer::None = self.framing
+            && let Some(deadline) = deadline()
+        {
+            self.deadlines.push(self.lengths.len(), deadline);
+        }
         self.send_text(message);
         self.largest.name(before, id);
     }
@@ -332,6 +354,8 @@ impl fmt::Debug for Outbox {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use duet_rpc_proto::frame::Framing;
     use duet_rpc_proto::session::Sink;
     use duet_rpc_proto::ws;
@@ -393,6 +417,35 @@ mod tests {
             outbox.pop();
         }
         assert!(outbox.is_empty() && outbox.message().is_none());
+    }
+
+    #[test]
+    fn p2_a_call_keeps_its_deadline_until_it_leaves() {
+        let now = Instant::now();
+        let at = |seconds: u64| now + Duration::from_secs(seconds);
+        let call = |outbox: &mut Outbox, number: u64, deadline: Option<Instant>| {
+            outbox.send_call(&number.into(), text(9), || deadline);
+        };
+        let mut outbox = Outbox::new(None);
+        for round in 0..3 {
+            outbox.push(b"[1]");
+            call(&mut outbox, 1, Some(at(1)));
+            call(&mut outbox, 2, None);
+            call(&mut outbox, 3, Some(at(3)));
+            outbox.push(b"[2]");
+            for expected in [None, Some(at(1)), None, Some(at(3)), None] {
+                assert_eq!(outbox.deadline(), expected);
+                match round {
+                    1 => drop(outbox.take_message()),
+                    _ => outbox.pop(),
+                }
+            }
+            assert!(outbox.deadline().is_none() && outbox.deadlines.is_empty());
+        }
+        // Bytes carry none.
+        let mut outbox = Outbox::new(Some(Framing::Ndjson));
+        call(&mut outbox, 1, Some(at(1)));
+        assert!(outbox.deadlines.is_empty());
     }
 
     #[test]

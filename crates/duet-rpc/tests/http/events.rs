@@ -267,3 +267,26 @@ async fn t1_messages_that_a_handler_sends_right_before_it_returns_come_before_th
         }
     }
 }
+
+/// Nothing is to be answered, so the status is 202 even if a handler sends a notification.
+#[tokio::test]
+async fn t2_a_notification_whose_handler_notifies_gets_202() {
+    let router = Router::new().method("tell", async |cx: Context| {
+        let _ = cx.peer().notify("told", ()).await;
+        Ok::<_, Failure>(())
+    });
+    let service = service(router);
+    let told = r#"{"jsonrpc":"2.0","method":"tell"}"#;
+    for (body, status) in [
+        (told.to_owned(), 202),
+        (format!("[{told},{told}]"), 202),
+        (request(1, "tell"), 200),
+        (format!("[{told},{}]", request(1, "tell")), 200),
+    ] {
+        let response = send(&service, streaming(&body)).await;
+        assert_eq!(response.status(), status, "{body}");
+        let is_stream =
+            response.headers().get("content-type").is_some_and(|it| it == "text/event-stream");
+        assert_eq!(is_stream, status == 200, "{body}");
+    }
+}

@@ -154,7 +154,9 @@ async fn p8_l4_requests_count_as_connections_and_a_hub_that_stops_answers_them()
     assert_eq!(given_up.status(), 503);
     drop(given_up);
     stopped.await;
-    assert_eq!(send(&service, post(&call(1))).await.status(), 503);
+    let refused = send(&service, post(&call(1))).await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(text(refused).await, "The server is stopping. Try again later.\n");
 }
 
 /// Another server, with a route of its own.

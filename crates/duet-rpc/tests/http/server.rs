@@ -188,11 +188,12 @@ async fn t2_http_1_0_closes_unless_it_asks_not_to() {
 async fn t3_refused_requests_get_a_status_and_a_reason() {
     let with = |header: &str| post("1").replace("Content-Length: 1", header);
     let without_body = |method: &str| format!("{method} /rpc HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let rows: [(String, u16, &str, bool); 26] = [
+    let rows: [(String, u16, &str, bool); 27] = [
         ("GARBAGE\r\n\r\n".into(), 400, "", true),
         ("{\"jsonrpc\"".into(), 400, "", true),
         ("POST /rpc HTTP/1.1\r\nContent-Length: 0\r\n\r\n".into(), 400, "", false),
         ("POST /rpc HTTP/3.0\r\nHost: localhost\r\n\r\n".into(), 400, "", true),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".into(), 505, "", true),
         (format!("POST /rpc HTTP/1.1\r\nA: {}", "a".repeat(9000)), 431, "", true),
         (post("1").replace("localhost", "evil.example"), 403, "", false),
         (post("1").replace("localhost", "user@localhost"), 400, "", false),

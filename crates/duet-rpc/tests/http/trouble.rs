@@ -106,6 +106,44 @@ async fn f3_oversize_body_is_refused_before_it_arrives() {
 }
 
 #[tokio::test]
+async fn t3_a_head_that_hyper_refuses_gets_the_reason() {
+    let address = serve().await;
+    let length = |length: &str| {
+        format!("POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{{}}")
+    };
+    let rows = [
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505, "HTTP/2 is not served here."),
+        (length("18446744073709551613"), 413, "oversize"),
+        (length("18446744073709551614"), 431, "or Content-Length is too large."),
+        (length("18446744073709551615"), 431, "or Content-Length is too large."),
+        (
+            length("18446744073709551616"),
+            400,
+            "Content-Length is not one number, or it is too large.",
+        ),
+        (length("1e3"), 400, "Content-Length is not one number"),
+        (length("-1"), 400, "Content-Length is not one number"),
+        (length("1\r\nContent-Length: 2"), 400, "Content-Length is not one number"),
+        ("POST /rpc HTTP/1.1\r\nHost localhost\r\n\r\n".to_owned(), 400, "its head is malformed."),
+    ];
+    for (request, status, reason) in rows {
+        // Also as the second request of a connection.
+        for first in [None, Some(call(1))] {
+            let mut client = Client::to(address).await;
+            if let Some(first) = &first {
+                assert_eq!(client.ask(post(first)).await.body, answer(1));
+            }
+            client.send(&request).await;
+            let response = client.response().await;
+            assert!(response.status == status && response.closes(), "{request}: {response:?}");
+            assert!(response.body.contains(reason), "{request}: {response:?}");
+            client.finish().await;
+            client.expect_end().await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn f3_endless_heads_chunks_and_trailers_are_refused() {
     let address = serve().await;
     let head = "POST /rpc HTTP/1.1\r\nHost: localhost\r\n";

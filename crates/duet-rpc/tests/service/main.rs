@@ -7,6 +7,8 @@ mod errors;
 mod impl_blocks;
 mod misuse;
 mod names;
+#[cfg(feature = "openrpc")]
+mod openrpc;
 mod params;
 mod props;
 

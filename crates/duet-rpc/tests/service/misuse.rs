@@ -15,7 +15,7 @@ const FOLDER: &str = "tests/service/misuse";
 const COMPILER: &str = "rustc 1.95.";
 
 #[test]
-fn p7_misuse_is_reported_with_a_suggestion() {
+fn d6_p7_misuse_is_reported_with_a_suggestion() {
     let cases = TestCases::new();
     for folder in ["service", "rpc_error", "debug_handler"] {
         cases.compile_fail(format!("{FOLDER}/{folder}/*.rs"));
@@ -23,6 +23,10 @@ fn p7_misuse_is_reported_with_a_suggestion() {
     let version = Command::new("rustc").arg("--version").output().expect("the compiler runs");
     if String::from_utf8_lossy(&version.stdout).starts_with(COMPILER) {
         cases.compile_fail(format!("{FOLDER}/types/*.rs"));
+        // A case of a feature that is on otherwise.
+        if !cfg!(feature = "openrpc") {
+            cases.compile_fail(format!("{FOLDER}/without_openrpc/*.rs"));
+        }
     }
     cases.pass(format!("{FOLDER}/pass/*.rs"));
 }

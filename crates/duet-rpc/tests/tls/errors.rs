@@ -55,7 +55,7 @@ async fn t5_each_fault_of_a_certificate_has_its_sentence() {
         (
             &authority.server(&[]),
             authority.pem(),
-            TlsErrorKind::WrongName,
+            TlsErrorKind::BadCertificate,
             "the certificate is not for localhost, and has no other name: \
              the server needs one with a subject alternative name",
         ),

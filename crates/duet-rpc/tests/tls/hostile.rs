@@ -29,6 +29,7 @@ async fn t5_a_plain_request_to_a_tls_port_is_answered_readably() {
     for request in [
         &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
         b"POST /rpc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"G",
     ] {
         let answer = String::from_utf8(send(&server, request).await).expect("text");

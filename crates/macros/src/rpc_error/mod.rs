@@ -1,5 +1,6 @@
 //! `#[derive(RpcError)]`: converts enums and structs into JSON-RPC errors, and back.
 
+mod describe;
 mod read;
 mod variant;
 mod write;
@@ -35,7 +36,8 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let made = read_type(&item, &mut errors).map(|error| {
         let (written, read) = (write::items(&error), read::item(&error));
-        quote!(#written #read)
+        let described = describe::item(&error);
+        quote!(#written #read #described)
     });
     errors.into_tokens().or(made).unwrap_or_default()
 }
@@ -55,7 +57,7 @@ fn read_type(item: &DeriveInput, errors: &mut Errors) -> Option<ErrorType> {
         }
         Data::Struct(data) => {
             let options = Options::from_attrs(&item.attrs, &variant::STRUCT, errors);
-            let variant = Variant::from_struct(&item.ident, &options, &data.fields, errors);
+            let variant = Variant::from_struct(item, &options, &data.fields, errors);
             (options, vec![variant])
         }
         Data::Union(data) => {

@@ -3,11 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, ExprUnary, Fields, Ident, Lit, Type, UnOp};
+use syn::{DeriveInput, Expr, ExprLit, ExprUnary, Fields, Ident, Lit, Type, UnOp};
 
 use crate::errors::Errors;
 use crate::naming::sentence;
-use crate::options::{Form, OptionTable, Options};
+use crate::options::{Form, OptionTable, Options, docs};
 
 const VARIANT: OptionTable = OptionTable {
     name: "an error variant",
@@ -53,6 +53,7 @@ pub(crate) struct Variant {
     pub(crate) ident: Ident,
     /// `MathError::Overflow`, or `Locked` for a struct.
     pub(crate) path: TokenStream,
+    pub(crate) docs: String,
     pub(crate) fields: Vec<Field>,
     pub(crate) shape: Shape,
     pub(crate) kind: Kind,
@@ -87,21 +88,24 @@ impl Variant {
     ) -> Option<Self> {
         let options = Options::from_attrs(&variant.attrs, &VARIANT, errors);
         let ident = &variant.ident;
-        Variant::new(ident, quote!(#error::#ident), &options, &variant.fields, errors)
+        let docs = docs(&variant.attrs);
+        Variant::new(ident, quote!(#error::#ident), docs, &options, &variant.fields, errors)
     }
 
     pub(crate) fn from_struct(
-        ident: &Ident,
+        item: &DeriveInput,
         options: &Options,
         fields: &Fields,
         errors: &mut Errors,
     ) -> Option<Self> {
-        Variant::new(ident, quote!(#ident), options, fields, errors)
+        let ident = &item.ident;
+        Variant::new(ident, quote!(#ident), docs(&item.attrs), options, fields, errors)
     }
 
     fn new(
         ident: &Ident,
         path: TokenStream,
+        docs: String,
         options: &Options,
         fields: &Fields,
         errors: &mut Errors,
@@ -133,7 +137,7 @@ impl Variant {
             errors.push(ident, wrong);
             return None;
         }
-        Some(Variant { ident: ident.clone(), path, fields, shape, kind, is_from })
+        Some(Variant { ident: ident.clone(), path, docs, fields, shape, kind, is_from })
     }
 
     /// The pattern that matches the variant with its fields, and the expression that makes it from them.

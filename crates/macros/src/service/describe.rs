@@ -11,18 +11,23 @@ use super::param::Presence;
 
 pub(crate) fn constant(service: &Service, methods: &[Method]) -> TokenStream {
     let library = &service.library;
-    let methods = methods.iter().map(|method| describe(service, method));
+    let methods = methods.iter().map(|method| with_cfgs(service, method));
     quote! {
         /// The methods of the service, in the order of its source.
         pub const METHODS: &'static [#library::service::MethodInfo] = &[#(#methods),*];
     }
 }
 
+fn with_cfgs(service: &Service, method: &Method) -> TokenStream {
+    let (cfgs, info) = (&method.cfgs, self::method(service, method));
+    quote!(#(#cfgs)* #info)
+}
+
 /// The value for a method. `MethodInfo` is `#[non_exhaustive]`, so a function of the library makes it, and the
 /// generated code sets its fields.
-fn describe(service: &Service, method: &Method) -> TokenStream {
+pub(crate) fn method(service: &Service, method: &Method) -> TokenStream {
     let library = &service.library;
-    let Method { name, aliases, docs, cfgs, is_notification, is_idempotent, .. } = method;
+    let Method { name, aliases, docs, is_notification, is_idempotent, .. } = method;
     let option = |text: &Option<syn::LitStr>| match text {
         Some(text) => quote!(::core::option::Option::Some(#text)),
         None => quote!(::core::option::Option::None),
@@ -51,7 +56,6 @@ fn describe(service: &Service, method: &Method) -> TokenStream {
         })
     });
     quote! {
-        #(#cfgs)*
         {
             const PARAMS: &[#library::service::ParamInfo] = &[#(#params),*];
             let mut method = #library::__macro::method_info(#name);

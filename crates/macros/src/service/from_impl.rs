@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{ImplItem, ImplItemFn, ItemImpl, Visibility, parse_quote};
 
 use super::method::{METHOD, Method};
-use super::{Service, check, describe, router};
+use super::{Service, check, describe, openrpc, router};
 use crate::errors::Errors;
 use crate::options::Options;
 use crate::syntax::mentions;
@@ -41,6 +41,11 @@ pub(crate) fn expand(
         if function.sig.ident == "into_router" {
             let write = "`into_router` is the name of the function that makes the router: call the \
                          method something else, or mark it `#[rpc(skip)]` and move it to another `impl`";
+            errors.push(&function.sig.ident, write);
+        }
+        if function.sig.ident == "openrpc" && service.openrpc.is_some() {
+            let write = "`openrpc` is the name of the function that returns the document: call the method \
+                         something else, and set its name on the wire with `#[rpc(name = \"openrpc\")]`";
             errors.push(&function.sig.ident, write);
         }
         let ImplItemFn { attrs, sig, .. } = function;
@@ -80,6 +85,7 @@ fn server(service: &Service, item: &ItemImpl, methods: &[Method]) -> TokenStream
     let (generics, _, clause) = item.generics.split_for_impl();
     let cfgs = item.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
     let description = describe::constant(service, methods);
+    let document = openrpc::for_impl(service, item, methods);
     let body = router::body(service, methods, &quote!(Self));
     let is_shared = quote_spanned! { ty.span()=>
         let _: fn() = #library::__macro::shared::<Self>;
@@ -99,5 +105,7 @@ fn server(service: &Service, item: &ItemImpl, methods: &[Method]) -> TokenStream
                 #body
             }
         }
+
+        #document
     }
 }

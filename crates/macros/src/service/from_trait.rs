@@ -5,7 +5,7 @@ use quote::{ToTokens, quote};
 use syn::{ItemTrait, TraitItem, TraitItemFn, parse_quote};
 
 use super::method::{METHOD, Method};
-use super::{Service, check, client, router};
+use super::{Service, check, client, openrpc, router};
 use crate::errors::Errors;
 use crate::options::Options;
 
@@ -29,7 +29,7 @@ pub(crate) fn expand(
         if options.has("skip") {
             continue;
         }
-        check_ident(function, errors);
+        check_ident(service, function, errors);
         let TraitItemFn { attrs, sig, .. } = function;
         if let Some(method) = Method::new(service, attrs, &options, sig, errors) {
             methods.push(method);
@@ -67,6 +67,7 @@ fn contract(service: &Service, mut item: ItemTrait, methods: &[Method]) -> Token
     let cfgs = item.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned();
     let cfgs: Vec<_> = cfgs.collect();
     let client = client::items(service, &item.vis, ident, &cfgs, methods);
+    let document = openrpc::for_trait(service, &item, &client::name(ident), &cfgs, methods);
     let body = router::body(service, methods, &quote!(<Self as #ident>));
     // A program may use only the client.
     item.attrs.push(parse_quote!(#[allow(dead_code)]));
@@ -84,7 +85,7 @@ fn contract(service: &Service, mut item: ItemTrait, methods: &[Method]) -> Token
             #body
         }
     });
-    quote!(#item #client)
+    quote!(#item #client #document)
 }
 
 fn check_trait(item: &ItemTrait, errors: &mut Errors) {
@@ -99,9 +100,10 @@ fn check_trait(item: &ItemTrait, errors: &mut Errors) {
 }
 
 /// Reports method names that the generated code uses.
-fn check_ident(function: &TraitItemFn, errors: &mut Errors) {
+fn check_ident(service: &Service, function: &TraitItemFn, errors: &mut Errors) {
     let ident = &function.sig.ident;
     let owner = match &*ident.to_string() {
+        "openrpc" if service.openrpc.is_some() => "the client's function that returns the document",
         "into_router" => "the trait's function that makes the router",
         "new" => "the client's constructor",
         _ => return,

@@ -3,7 +3,8 @@
 //! ```text
 //! trait or impl ─▶ method (the model, and all checks) ─┬─▶ router    into_router
 //!                                                      ├─▶ client    NAMEClient   (traits)
-//!                                                      └─▶ describe  METHODS
+//!                                                      ├─▶ describe  METHODS
+//!                                                      └─▶ openrpc   openrpc()
 //! ```
 //!
 //! After an error, the output is the item without our attributes, and the errors. The compiler then does not report
@@ -15,6 +16,7 @@ mod describe;
 mod from_impl;
 mod from_trait;
 mod method;
+mod openrpc;
 mod param;
 mod router;
 
@@ -31,6 +33,7 @@ const TRAIT: OptionTable = OptionTable {
     options: &[
         ("callbacks", Form::Value),
         ("crate", Form::Text),
+        ("openrpc", Form::Flag),
         ("positional", Form::Flag),
         ("prefix", Form::Text),
         ("rename_all", Form::Text),
@@ -45,6 +48,7 @@ const IMPL: OptionTable = OptionTable {
     options: &[
         ("callbacks", Form::Value),
         ("crate", Form::Text),
+        ("openrpc", Form::Flag),
         ("prefix", Form::Text),
         ("rename_all", Form::Text),
         ("rename_params", Form::Text),
@@ -61,6 +65,10 @@ pub(crate) struct Service {
     pub(crate) prefix: Option<LitStr>,
     /// The client type of the caller's methods, which methods may take as an argument.
     pub(crate) callbacks_client: Option<Ident>,
+    /// The path of that type.
+    pub(crate) callbacks: Option<Path>,
+    /// The option `openrpc`, if it is given.
+    pub(crate) openrpc: Option<Ident>,
     /// The generic function that returns the schema of a type.
     pub(crate) schema: Option<ExprPath>,
     /// `true` if the client sends params by position.
@@ -79,12 +87,16 @@ impl Service {
             let style = options.text(word).and_then(|name| Style::from_name(name, errors));
             style.unwrap_or(Style::Snake)
         };
+        let callbacks = callbacks(&options, errors);
+        let callbacks_client = callbacks.as_ref().and_then(|it| it.segments.last());
         Service {
             library: options.library(errors),
             methods_style: style("rename_all", errors),
             params_style: style("rename_params", errors),
             prefix: options.text("prefix").cloned(),
-            callbacks_client: callbacks_client(&options, errors),
+            callbacks_client: callbacks_client.map(|last| last.ident.clone()),
+            callbacks,
+            openrpc: options.ident("openrpc").cloned(),
             schema: schema(&options, errors),
             is_positional: options.has("positional"),
             has_client,
@@ -93,17 +105,17 @@ impl Service {
     }
 }
 
-/// The name of the client of the trait that the caller serves.
-fn callbacks_client(options: &Options, errors: &mut Errors) -> Option<Ident> {
+/// The path of the client of the trait that the caller serves.
+fn callbacks(options: &Options, errors: &mut Errors) -> Option<Path> {
     let value = options.value("callbacks")?;
-    let last = match value {
-        Expr::Path(path) => path.path.segments.last(),
-        _ => None,
-    };
-    if last.is_none() {
+    let Expr::Path(ExprPath { path, .. }) = value else {
         errors.push(value, "write the trait that the caller serves, as in `callbacks = EditorUi`");
-    }
-    last.map(|last| quote::format_ident!("{}Client", last.ident, span = last.ident.span()))
+        return None;
+    };
+    let mut path = path.clone();
+    let last = path.segments.last_mut()?;
+    last.ident = quote::format_ident!("{}Client", last.ident, span = last.ident.span());
+    Some(path)
 }
 
 /// The schema function. The generated code adds its type argument.

@@ -1,6 +1,7 @@
 //! The running programs of this process, so that a forced exit, which runs no destructor, can kill them.
 
 use std::io;
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,9 +9,9 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
 use super::CannotStart;
-use super::tree::{Marker, Tree};
-
 use crate::sync::lock;
+use crate::sys::tree::{Marker, Tree};
+use crate::sys::{limits, program};
 
 /// Locked for a moment only: a forced exit must not wait for this lock.
 static LIVE: Mutex<Live> = Mutex::new(Live { trees: Vec::new(), is_closed: false });
@@ -43,16 +44,27 @@ impl Drop for Registered {
     }
 }
 
-/// Starts a program.
+/// Starts a program with pipes as its stdin, stdout and stderr.
 pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Registered)> {
+    prepare(command);
     start(|| {
         let marker = Marker::put_on(command);
-        let child = command.spawn().map_err(|error| CannotStart::wrap(command, error))?;
-        let id = child.id().unwrap_or_default();
-        #[cfg(unix)]
-        super::descriptor_limit::restore(id);
-        Ok((child, Tree::new(id, marker)))
+        let child = command.spawn().or_else(|error| match program::with_file_found(command) {
+            Some(mut found) if error.kind() == io::ErrorKind::NotFound => {
+                let _same = Marker::put_on(prepare(&mut found));
+                found.spawn()
+            }
+            _ => Err(error),
+        });
+        let child = child.map_err(|error| CannotStart::wrap(command, error))?;
+        limits::restore(&child);
+        let tree = Tree::new(&child, marker).map_err(|error| CannotStart::wrap(command, error))?;
+        Ok((child, tree))
     })
+}
+
+fn prepare(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true)
 }
 
 fn start<T>(start: impl FnOnce() -> io::Result<(T, Tree)>) -> io::Result<(T, Registered)> {
@@ -92,14 +104,12 @@ fn kill_known(until: Instant) {
 }
 
 /// Like [`kill_all`], and refuses to start further programs: this process is about to exit.
-#[cfg(unix)]
 pub(super) fn kill_all_for_good(until: Instant) {
     live().is_closed = true;
     kill_all(until);
 }
 
 /// Kills the process groups of the programs, without a search for processes that left their group.
-#[cfg(unix)]
 pub(super) fn kill_groups() {
     let trees = live().trees.clone();
     trees.iter().for_each(|tree| tree.kill_group());

@@ -1,20 +1,11 @@
 //! Child processes: programs that this process starts and talks to over their stdin and stdout (T1).
 
-#[cfg(unix)]
-pub(crate) mod descriptor_limit;
 mod live;
 mod process;
-#[cfg(unix)]
-mod procfs;
 mod stderr;
 mod stop;
 #[cfg(all(test, unix))]
 mod tests;
-#[cfg(unix)]
-mod tree;
-#[cfg(not(unix))]
-#[path = "no_tree.rs"]
-mod tree;
 #[cfg(all(test, target_os = "linux"))]
 mod tree_tests;
 
@@ -22,7 +13,6 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::process::Stdio;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -147,6 +137,8 @@ struct Open {
     stderr: Stderr,
     /// Starts when the exit of the program is noticed.
     patience: Option<Pin<Box<Sleep>>>,
+    /// The time at which stdin was closed, if that was before the end.
+    stdin_closed: Option<tokio::time::Instant>,
 }
 
 /// The program's stdin, until it is closed. Dropping the pipe closes it: shutting down tokio's pipe does
@@ -161,12 +153,11 @@ impl Child {
     ///
     /// Outside of a tokio runtime, or in one that was built without its I/O driver. Receiving and
     /// closing need its timer too.
-    pub fn spawn(mut command: Command) -> io::Result<Self> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    pub fn spawn(command: Command) -> io::Result<Self> {
         let (process, Pipes { stdin, stdout, stderr }) = Process::spawn(command)?;
         let stderr = Stderr::drain(stderr);
         let stream = Stream::new(stdout, Stdin(Some(stdin)));
-        let open = Open { stream, process, stderr, patience: None };
+        let open = Open { stream, process, stderr, patience: None, stdin_closed: None };
         Ok(Child { state: ChildState::Open(Box::new(open)), grace: GRACE })
     }
 
@@ -190,12 +181,13 @@ impl Child {
 
     /// Closes the program's stdin, and continues to receive the program's output. Without this call,
     /// [`poll_close`](Transport::poll_close) closes stdin and discards the rest of stdout. Sending fails from here
-    /// on.
+    /// on, and the grace period of the first step of closing begins.
     ///
     /// Use it for a program that answers at the end of its input, or to check the last output of a program.
     pub fn close_stdin(&mut self) {
         if let ChildState::Open(open) = &mut self.state {
             open.stream.writer_mut().0 = None;
+            open.stdin_closed.get_or_insert_with(tokio::time::Instant::now);
         }
     }
 
@@ -218,7 +210,6 @@ impl Child {
 }
 
 /// Ends all programs before this process exits without running destructors.
-#[cfg(unix)]
 pub(crate) mod at_exit {
     use super::{Duration, Instant, live};
 

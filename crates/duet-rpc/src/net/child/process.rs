@@ -14,8 +14,8 @@ use tokio::process::{Child, Command};
 
 use super::CannotStart;
 use super::live::{self, Registered};
-use super::tree::Tree;
-
+use crate::sys::Exit;
+use crate::sys::tree::Tree;
 use crate::threads;
 
 /// The interval of checks for the end of a killed program.
@@ -36,13 +36,13 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn spawn(mut command: Command) -> io::Result<(Self, Pipes)> {
-        let (mut child, registered) = live::spawn(command.kill_on_drop(true))?;
+        let (mut child, registered) = live::spawn(&mut command)?;
         let cannot_start = |error| CannotStart::wrap(&command, error);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let mut process =
             Process { child: Some(child), exit: Exit::Seen, registered: Some(registered) };
         // From here on, dropping `process` kills the program, even if a later step fails.
-        process.exit = Exit::watch(&process).map_err(cannot_start)?;
+        process.exit = Exit::watch(process.id(), process.tree()).map_err(cannot_start)?;
         let missing = || io::Error::other("a program was started without its pipes");
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(missing()) };
         Ok((process, Pipes { stdin, stdout, stderr }))
@@ -121,70 +121,4 @@ pub(super) struct Pipes {
     pub(super) stdin: tokio::process::ChildStdin,
     pub(super) stdout: tokio::process::ChildStdout,
     pub(super) stderr: tokio::process::ChildStderr,
-}
-
-/// The exit of a program.
-enum Exit {
-    /// A thread waits for it, and does not reap it: until the program is reaped, no other process can get
-    /// its pid, or its group's id.
-    #[cfg(unix)]
-    Awaited(tokio::sync::oneshot::Receiver<()>),
-    #[cfg(not(unix))]
-    Awaited,
-    Seen,
-}
-
-#[cfg(unix)]
-impl Exit {
-    /// Stack size of the thread that waits for the exit. A thread with a blocking call works on every system; a
-    /// pidfd, which needs no thread, does not.
-    const STACK: usize = 64 * 1024;
-
-    fn watch(process: &Process) -> io::Result<Self> {
-        use rustix::io::Errno;
-        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-
-        let id = process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let (Some(id), Some(tree)) = (id, process.tree()) else { return Ok(Exit::Seen) };
-        let (tell, told) = tokio::sync::oneshot::channel();
-        let wait = move || {
-            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            let waited = loop {
-                match waitid(WaitId::Pid(id), options) {
-                    Err(Errno::INTR) => {}
-                    waited => break waited,
-                }
-            };
-            if waited.is_err() {
-                // Another part of the process reaped it, or the system did because SIGCHLD is ignored.
-                tree.forget_group();
-            }
-            let _ = tell.send(());
-        };
-        threads::builder("duet-rpc child", Self::STACK)?.spawn(wait)?;
-        Ok(Exit::Awaited(told))
-    }
-
-    fn poll(&mut self, _: Option<&mut Child>, cx: &mut Context<'_>) -> Poll<()> {
-        if let Exit::Awaited(told) = self {
-            std::task::ready!(std::pin::Pin::new(told).poll(cx)).ok();
-            *self = Exit::Seen;
-        }
-        Poll::Ready(())
-    }
-}
-
-#[cfg(not(unix))]
-impl Exit {
-    fn watch(_: &Process) -> io::Result<Self> {
-        Ok(Exit::Awaited)
-    }
-
-    fn poll(&mut self, child: Option<&mut Child>, cx: &mut Context<'_>) -> Poll<()> {
-        if let (Exit::Awaited, Some(child)) = (&*self, child) {
-            let _ = std::task::ready!(std::pin::pin!(child.wait()).poll(cx));
-            *self = Exit::Seen;
-        }
-        Poll::Ready(())
-    }
 }

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::process::{KILL_TIME, Process};
-use super::tree::{ProcessEntry, Tree};
 use super::{ExitReport, GRACE, Open};
+use crate::sys::tree::{ProcessEntry, Tree};
 use crate::transport::Stopped;
 
 /// Number of bytes of unwanted output per read.
@@ -31,13 +32,19 @@ const SETTLE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
+/// Limits the scans of all processes that run at the same time. More would not be faster, because the system does the
+/// work, and each thread would keep memory of its own.
+static SCANS: Semaphore = Semaphore::const_new(4);
+
 /// Closes the program's stdin, and ends the program.
 pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
-    let Open { stream, mut process, stderr, .. } = open;
+    let Open { stream, mut process, stderr, stdin_closed, .. } = open;
+    // A program whose stdin was closed before has used a part of its time.
+    let used = stdin_closed.map(|closed| closed.elapsed()).unwrap_or_default();
     let stdout = stream.close_writer();
     // Keep reading: otherwise a program that still writes would freeze, or die of a broken pipe, instead of ending
     // properly.
-    let stopped = beside(discard(stdout), stop(&mut process, grace)).await;
+    let stopped = beside(discard(stdout), stop(&mut process, grace, used)).await;
     for process in &stopped {
         tracing::warn!("a process did not end when its stdin was closed: {process}");
     }
@@ -49,12 +56,13 @@ pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
     ExitReport { exit, last_stderr: stderr.last_stderr().await, stopped }
 }
 
-/// Waits for the program to end, then asks it to end, then kills it. Returns the processes that did not end by
-/// themselves.
-async fn stop(process: &mut Process, grace: Duration) -> Vec<Stopped> {
+/// Waits for the program to end, then asks it to end, then kills it. `used` is the part of the first grace period that is
+/// over. Returns the processes that did not end by themselves.
+async fn stop(process: &mut Process, grace: Duration, used: Duration) -> Vec<Stopped> {
     let Some(tree) = process.tree() else { return Vec::new() };
     let mut stopped = Vec::new();
-    let Some(left) = wait(process, &tree, grace, SETTLE).await else { return stopped };
+    let first = grace.saturating_sub(used);
+    let Some(left) = wait(process, &tree, first, SETTLE).await else { return stopped };
     note(&mut stopped, &left, false);
     let to_ask = Arc::clone(&tree);
     let can_ask = blocking(move || to_ask.terminate(&left)).await;
@@ -115,6 +123,13 @@ async fn wait(
 
 /// Runs work that lists all processes, which takes milliseconds, on a thread that may block.
 async fn blocking<T: Default + Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    // Nobody closes the semaphore.
+    let permit = SCANS.acquire().await.ok();
+    // The work goes on if this future is dropped, and holds the permit until it ends.
+    let work = move || {
+        let _permit = permit;
+        work()
+    };
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }
 

@@ -91,6 +91,19 @@ async fn t1_program_that_answers_at_the_end_of_stdin_is_received() {
 }
 
 #[tokio::test]
+async fn t1_grace_period_begins_when_stdin_closes() {
+    // It ignores each step, so each takes its whole time, on a clock that jumps.
+    let mut child = shell("trap '' TERM; echo '[1]'; exec sleep 600").grace(LONG);
+    assert!(receive(&mut child, &mut inbox()).await.is_some());
+    tokio::time::pause();
+    child.close_stdin();
+    let closed = tokio::time::Instant::now();
+    tokio::time::advance(LONG).await;
+    assert_eq!(close(child).await.exit.unwrap().signal(), Some(9));
+    assert!((2 * LONG..3 * LONG).contains(&closed.elapsed()), "{:?}", closed.elapsed());
+}
+
+#[tokio::test]
 async fn t1_program_that_exits_by_itself_is_reported_with_status_and_stderr() {
     let mut child = shell("echo '[1]'; echo oh no >&2; printf 'no end' >&2; exit 7").grace(LONG);
     let mut inbox = inbox();
@@ -200,7 +213,7 @@ async fn t1_background_process_that_holds_the_pipes_does_not_delay_close() {
     assert_eq!(receive(&mut child, &mut inbox).await, None);
     let exit_report = close(child).await;
     assert_eq!(exit_report.exit.unwrap().code(), Some(3));
-    assert_eq!(procfs::entry(pid(exit_report.last_stderr[0].parse().unwrap())), None);
+    assert_eq!(crate::sys::procfs::entry(pid(exit_report.last_stderr[0].parse().unwrap())), None);
     assert!(start.elapsed() < LONG);
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use duet_rpc_proto::Profile;
@@ -242,7 +243,7 @@ async fn t1_program_has_the_limit_of_open_files_from_before_it_was_raised() {
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let before = current.map_or(1000, |current| current.min(1000)) - 1;
-    descriptor_limit::note_raised(Rlimit { current: Some(before), maximum });
+    crate::sys::limits::note_raised(Rlimit { current: Some(before), maximum });
     // It looks only when its stdin is closed, long after it has started.
     let exit_report = close(shell("cat; ulimit -Sn >&2; ulimit -Hn >&2").grace(LONG)).await;
     let hard = maximum.map_or("unlimited".to_owned(), |maximum| maximum.to_string());
@@ -254,8 +255,8 @@ async fn t1_program_has_the_limit_of_open_files_from_before_it_was_raised() {
 fn t1_inner_marker_is_appended_to_the_marker_of_the_outer_tree() {
     let mut command = Command::new("true");
     command.env_clear();
-    let first = tree::Marker::put_on(&mut command);
-    let second = tree::Marker::put_on(&mut command);
+    let first = crate::sys::tree::Marker::put_on(&mut command);
+    let second = crate::sys::tree::Marker::put_on(&mut command);
     assert_ne!(first.as_str(), second.as_str());
     let variables: Vec<_> = command.as_std().get_envs().collect();
     let inherited = std::env::var("DUET_RPC_TREE").unwrap_or_default();

@@ -38,7 +38,7 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 ///
 /// A status that every request would get, 401, 403, 404, 405 or a redirect, ends the connection, with a
 /// [`Refused`](crate::transport::Refused) in the reason. A server that can no longer be reached ends the connection,
-/// too.
+/// too, and so does one that refuses the client's certificate.
 pub struct HttpClient {
     server: ServerInfo,
     lines: Vec<HttpConnection>,

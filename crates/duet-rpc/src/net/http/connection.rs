@@ -25,8 +25,8 @@ use hyper_util::rt::TokioIo;
 use super::client::{Dialing, ServerInfo};
 use super::reply::HttpReply;
 use super::session::SESSION;
-use super::shared_socket::SharedSocket;
 use super::verdict::{Expected, HttpFailure, HttpMessages};
+use crate::net::web::SharedSocket;
 
 /// A connection, and the request that it is used for.
 pub(super) struct HttpConnection {

@@ -1,51 +1,23 @@
 //! Parser of event streams (`text/event-stream`): takes bytes in any pieces, and returns the data of each event.
 //!
-//! ```text
-//! LineStart ──':'──▶ comment, skipped ──┐
-//!     │  name                           │
-//!     ▼                                 ▼
-//!   Name ──':'──▶ ValueStart ──▶ Value ──line end──▶ LineStart
-//!     └─────────line end─────────────────────────────────▲
-//!
-//! an empty line ends the event
-//! ```
-//!
-//! Only `data` lines are kept. An event of another type than `message` is skipped, and so is an event that
-//! the end of the stream cut off. A line may end in CR LF, LF or CR.
+//! A line is a field (`name: value`) or a comment, and an empty line ends the event. A line may end in CR LF, LF or CR.
+//! Only `data` lines are kept. An event of another type than `message` is skipped, and so is an event that the end of
+//! the stream cut off.
 
 /// Splits a stream of any length into events. It holds at most one event, within the size limit.
 #[derive(Debug)]
 pub(super) struct EventStreamParser {
-    state: LineState,
-    /// The name of the field, cut at a length that no known name reaches.
-    name: Vec<u8>,
-    /// The type of the event, cut at a length that no known type reaches.
-    kind: Vec<u8>,
+    /// The current line; only its start, unless it is a line of data.
+    line: Vec<u8>,
+    /// The lines of data of the current event, each with a line end.
     data: Vec<u8>,
-    /// The event has a line of data.
-    has_data: bool,
+    /// `true` unless the current event has another type.
+    is_message: bool,
     /// The last byte was a CR: an LF after it belongs to the same line end.
     is_after_return: bool,
-    /// Nothing has arrived yet, except perhaps a byte order mark.
+    /// No line has ended yet.
     is_first_line: bool,
     limit: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LineState {
-    LineStart,
-    Name,
-    /// A space after the colon is not a part of the value.
-    ValueStart(EventField),
-    Value(EventField),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EventField {
-    Data,
-    Kind,
-    /// A comment, or a field without a meaning here.
-    Skipped,
 }
 
 /// An event is longer than the limit.
@@ -54,18 +26,16 @@ pub(super) struct EventTooLong;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Names and types are cut at this length. Every known name or type is shorter, even with a byte order mark.
-const LONGEST_NAME: usize = 11;
+/// Length of the start of a line that is kept. Every line with a meaning is shorter, or a line of data.
+const LINE_START: usize = 24;
 
 impl EventStreamParser {
     /// A parser of events with up to this number of bytes of data.
     pub(super) fn new(limit: usize) -> Self {
         EventStreamParser {
-            state: LineState::LineStart,
-            name: Vec::new(),
-            kind: Vec::new(),
+            line: Vec::new(),
             data: Vec::new(),
-            has_data: false,
+            is_message: true,
             is_after_return: false,
             is_first_line: true,
             limit,
@@ -77,102 +47,79 @@ impl EventStreamParser {
         &mut self,
         bytes: &mut &[u8],
     ) -> Result<Option<Vec<u8>>, EventTooLong> {
-        while let Some((&byte, behind)) = bytes.split_first() {
-            let is_second_half = std::mem::take(&mut self.is_after_return) && byte == b'\n';
-            if is_second_half {
+        while let Some(&first) = bytes.first() {
+            if std::mem::take(&mut self.is_after_return) && first == b'\n' {
+                *bytes = &bytes[1..];
+                continue;
+            }
+            let length = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            let (part, behind) = bytes.split_at(length.unwrap_or(bytes.len()));
+            *bytes = behind;
+            self.extend_line(part)?;
+            if let Some((&end, behind)) = behind.split_first() {
                 *bytes = behind;
-            } else if matches!(byte, b'\r' | b'\n') {
-                *bytes = behind;
-                self.is_after_return = byte == b'\r';
+                self.is_after_return = end == b'\r';
                 if let Some(event) = self.end_line()? {
                     return Ok(Some(event));
                 }
-            } else if let LineState::Value(field) = self.state {
-                let length = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-                let (value, behind) = bytes.split_at(length.unwrap_or(bytes.len()));
-                *bytes = behind;
-                self.take_value(field, value)?;
-            } else {
-                let is_used = self.step(byte)?;
-                *bytes = if is_used { behind } else { bytes };
             }
         }
         Ok(None)
     }
 
-    /// Takes a byte before the value of a field. Returns `false` if the byte belongs to the value.
-    fn step(&mut self, byte: u8) -> Result<bool, EventTooLong> {
-        match (self.state, byte) {
-            (LineState::LineStart | LineState::Name, b':') => {
-                self.state = LineState::ValueStart(self.begin_value()?);
-            }
-            (LineState::LineStart | LineState::Name, _) => {
-                self.state = LineState::Name;
-                push_name(&mut self.name, &[byte]);
-            }
-            (LineState::ValueStart(field) | LineState::Value(field), _) => {
-                self.state = LineState::Value(field);
-                return Ok(byte == b' ');
-            }
-        }
-        Ok(true)
-    }
-
-    /// Begins the value of the field whose name has come.
-    fn begin_value(&mut self) -> Result<EventField, EventTooLong> {
-        let name = std::mem::take(&mut self.name);
-        let is_first_line = std::mem::take(&mut self.is_first_line);
-        let bare = name.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first_line);
-        Ok(match bare.unwrap_or(&name) {
-            b"data" => {
-                if std::mem::replace(&mut self.has_data, true) {
-                    self.take_value(EventField::Data, b"\n")?;
-                }
-                EventField::Data
-            }
-            b"event" => {
-                self.kind.clear();
-                EventField::Kind
-            }
-            _ => EventField::Skipped,
-        })
-    }
-
-    fn take_value(&mut self, field: EventField, value: &[u8]) -> Result<(), EventTooLong> {
-        match field {
-            EventField::Data if value.len() > self.limit - self.data.len() => {
-                return Err(EventTooLong);
-            }
-            EventField::Data => self.data.extend_from_slice(value),
-            EventField::Kind => push_name(&mut self.kind, value),
-            EventField::Skipped => {}
+    fn extend_line(&mut self, part: &[u8]) -> Result<(), EventTooLong> {
+        let room = LINE_START.saturating_sub(self.line.len());
+        let (start, rest) = part.split_at(room.min(part.len()));
+        self.line.extend_from_slice(start);
+        if let (b"data", value) = self.field() {
+            self.check_room(value.len() + rest.len())?;
+            self.line.extend_from_slice(rest);
         }
         Ok(())
     }
 
     /// Returns the data of an event that this line ends.
     fn end_line(&mut self) -> Result<Option<Vec<u8>>, EventTooLong> {
-        let is_mark = self.is_first_line && self.name == BYTE_ORDER_MARK;
-        match std::mem::replace(&mut self.state, LineState::LineStart) {
-            LineState::Name if !is_mark => drop(self.begin_value()?),
-            LineState::Name | LineState::LineStart => {
-                self.name.clear();
-                self.is_first_line = false;
-                self.has_data = false;
-                let (kind, data) = (std::mem::take(&mut self.kind), std::mem::take(&mut self.data));
-                let is_message = matches!(&*kind, b"" | b"message");
-                return Ok(Some(data).filter(|data| is_message && !data.is_empty()));
+        let is_event = match self.field() {
+            (b"data", value) => {
+                self.check_room(value.len())?;
+                let from = self.line.len() - value.len();
+                self.data.extend_from_slice(&self.line[from..]);
+                self.data.push(b'\n');
+                false
             }
-            LineState::ValueStart(_) | LineState::Value(_) => {}
+            (b"event", value) => {
+                self.is_message = matches!(value, b"" | b"message");
+                false
+            }
+            (name, value) => name.is_empty() && value.is_empty() && !self.line.starts_with(b":"),
+        };
+        // A long line gives its memory back.
+        self.line = Vec::new();
+        self.is_first_line = false;
+        if !is_event {
+            return Ok(None);
         }
-        Ok(None)
+        let mut data = std::mem::take(&mut self.data);
+        data.pop();
+        let is_message = std::mem::replace(&mut self.is_message, true);
+        Ok(Some(data).filter(|data| is_message && !data.is_empty()))
     }
-}
 
-/// Appends to a name, up to the maximum length. A name of that length matches no known name.
-fn push_name(name: &mut Vec<u8>, bytes: &[u8]) {
-    let room = LONGEST_NAME - name.len();
-    name.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+    /// Name and value of the field in the current line. A comment has no name.
+    fn field(&self) -> (&[u8], &[u8]) {
+        let mark = self.line.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.is_first_line);
+        let line = mark.unwrap_or(&self.line);
+        let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(end);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        (name, value.strip_prefix(b" ").unwrap_or(value))
+    }
+
+    /// Fails if the event has no room for this many bytes of data.
+    fn check_room(&self, bytes: usize) -> Result<(), EventTooLong> {
+        if self.data.len() + bytes > self.limit { Err(EventTooLong) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]
@@ -282,7 +229,7 @@ mod tests {
         for start in ["", ": ", "event: ", "id: ", "data: 1\n"] {
             let stream = format!("{start}{}", "x".repeat(100_000));
             assert_eq!(parser.next_event(&mut stream.as_bytes()), Ok(None));
-            let held = parser.name.capacity() + parser.kind.capacity() + parser.data.capacity();
+            let held = parser.line.capacity() + parser.data.capacity();
             assert!(held < 200, "{start:?}: {held}");
             assert_eq!(parser.next_event(&mut &b"\n"[..]), Ok(None));
         }

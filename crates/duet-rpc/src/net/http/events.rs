@@ -10,6 +10,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use duet_rpc_proto::Limits;
+use duet_rpc_proto::message::Incoming;
+use duet_rpc_proto::policy::BatchRule;
+use duet_rpc_proto::text::{Kind, Text};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, Sleep, sleep};
@@ -107,6 +111,18 @@ impl EventBody {
 /// A message as an event. It has no line end: the outbox writes each message on one line.
 fn event(message: &[u8]) -> Vec<u8> {
     [b"data: ", message, b"\n\n"].concat()
+}
+
+/// Returns `true` if a received message is a request, or a batch that contains one.
+pub(super) fn expects_answer(message: &[u8]) -> bool {
+    let limits = Limits::default();
+    let is_request = |text: &Text<'_>| {
+        matches!(Incoming::classify(text, BatchRule::Reject, &limits), Incoming::Request(_))
+    };
+    Text::check(message, Limits::MAX_DEPTH).is_ok_and(|text| match text.kind() {
+        Kind::Array => text.elements().any(|entry| is_request(&entry)),
+        _ => is_request(&text),
+    })
 }
 
 /// Returns `true` if a message that we send is an answer, and not a notification.

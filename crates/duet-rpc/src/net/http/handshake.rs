@@ -3,13 +3,13 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderValue, Method, StatusCode, Version};
 
-use crate::net::web::{HttpRefusal, answer_to};
+use crate::net::web::{HttpRefusal, answer_to, lists, only};
 
 pub(super) const NO_UPGRADE: HttpRefusal = HttpRefusal::new(
     StatusCode::UPGRADE_REQUIRED,
@@ -53,7 +53,7 @@ pub(super) fn accept(parts: &Parts) -> Result<HeaderValue, HttpRefusal> {
     if !is_upgrade {
         return Err(NO_UPGRADE);
     }
-    if single(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
+    if only(headers, &SEC_WEBSOCKET_VERSION) != Some("13") {
         return Err(VERSION);
     }
     let has_no_body = headers.get(CONTENT_LENGTH).is_none_or(|length| length == "0")
@@ -61,22 +61,9 @@ pub(super) fn accept(parts: &Parts) -> Result<HeaderValue, HttpRefusal> {
     if !has_no_body {
         return Err(BODY);
     }
-    let key = single(headers, &SEC_WEBSOCKET_KEY).ok_or(KEY)?;
+    let key = only(headers, &SEC_WEBSOCKET_KEY).ok_or(KEY)?;
     if STANDARD.decode(key).map_or(true, |bytes| bytes.len() != 16) {
         return Err(KEY);
     }
     HeaderValue::try_from(answer_to(key)).map_err(|_| KEY)
-}
-
-/// The value of a header that occurs exactly once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
-}
-
-/// Returns `true` if a list in the headers of this name contains the word.
-fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let lines = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
 }

@@ -6,7 +6,7 @@
 //! | `serve`, `wire` | connections that the library accepts itself: hyper on a socket, and its timeouts |
 //! | `rules`, `handshake` | which requests are served; the WebSocket handshake |
 //! | `respond`, `body`, `events`, `session` | one request in, one response out, whole or as a stream of events |
-//! | `client`, `connection`, `shared_socket`, `reply`, `event_stream`, `verdict` | the client |
+//! | `client`, `connection`, `reply`, `event_stream`, `verdict` | the client |
 
 mod body;
 mod client;
@@ -21,7 +21,6 @@ mod rules;
 mod serve;
 mod service;
 mod session;
-mod shared_socket;
 #[cfg(all(test, feature = "websocket"))]
 mod tests;
 mod verdict;

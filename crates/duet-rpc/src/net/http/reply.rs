@@ -4,14 +4,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
 use http_body::Body;
 use hyper::Response;
 use hyper::body::Incoming;
 
 use super::event_stream::{EventStreamParser, EventTooLong};
+use super::events::EVENT_STREAM;
 use super::verdict::HttpFailure;
+use crate::net::web::lists_type;
 
 /// A response whose body is being read.
 pub(super) struct HttpReply {
@@ -42,7 +44,8 @@ impl HttpReply {
         if !matches!(status.as_u16(), 200..300 | 400..600) || refusal.concerns_all() {
             return Err(refusal);
         }
-        let content = match status.is_success() && is_event_stream(&head.headers) {
+        let media_type = head.headers.get(CONTENT_TYPE).filter(|_| status.is_success());
+        let content = match media_type.is_some_and(|it| lists_type(it, EVENT_STREAM)) {
             true => ReplyContent::Events(EventStreamParser::new(limit), Bytes::new()),
             false => ReplyContent::Whole(Vec::new()),
         };
@@ -112,10 +115,4 @@ impl HttpReply {
             false => HttpFailure::Status(self.status),
         }
     }
-}
-
-fn is_event_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("text/event-stream")
 }

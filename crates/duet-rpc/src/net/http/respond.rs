@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use bytes::Buf;
+use bytes::{Buf, BufMut};
 use duet_rpc_proto::fault::{Fault, FaultKind};
 use duet_rpc_proto::message;
 use http::header::{
@@ -20,7 +20,7 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::HttpBody;
-use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart};
+use super::events::{AnswerLast, EVENT_STREAM, EventBody, ResponsePart, expects_answer};
 #[cfg(feature = "websocket")]
 use super::handshake::NO_UPGRADE;
 use super::rules::{Asked, BodyHeaders, Rules};
@@ -31,7 +31,7 @@ use crate::net::Hub;
 #[cfg(feature = "websocket")]
 use crate::net::web::Admitted;
 use crate::net::web::HttpRefusal;
-use crate::remote::{Identity, Remote};
+use crate::remote::{Identity, Remote, TokenMark};
 
 /// Makes the responses to the requests of one client.
 #[derive(Clone)]
@@ -44,16 +44,9 @@ pub(super) struct Responder {
     pub(super) progress: Option<Arc<Progress>>,
 }
 
-/// A response, and the next use of its connection.
-pub(super) struct Responded {
-    pub(super) response: Response<HttpBody>,
-    /// The connection becomes a WebSocket.
-    #[cfg(feature = "websocket")]
-    pub(super) handover: Option<Handover>,
-}
-
-/// A connection that becomes a WebSocket.
+/// A connection that becomes a WebSocket: an extension of the response.
 #[cfg(feature = "websocket")]
+#[derive(Clone)]
 pub(super) struct Handover {
     pub(super) upgrade: hyper::upgrade::OnUpgrade,
     pub(super) remote: Remote,
@@ -76,7 +69,7 @@ enum NextStep<B> {
         body: Option<B>,
         closes: bool,
     },
-    Respond(Responded),
+    Respond(Response<HttpBody>),
 }
 
 /// A request whose body is a message.
@@ -138,14 +131,14 @@ impl Responder {
                     Asked::Answer => {
                         let takes_events = headers.takes_events;
                         let needs_session = takes_events && !parts.headers.contains_key(SESSION);
-                        let remote = with_identity(self.remote.clone(), admitted.identity);
+                        let remote = self.remote_of(admitted.identity, admitted.mark);
                         let remote = remote.with_headers(parts.headers);
                         NextStep::Answer(Post { body, remote, takes_events, needs_session })
                     }
                     Asked::Preflight => {
                         let mut response = with_status(StatusCode::NO_CONTENT);
                         add_headers(response.headers_mut(), PREFLIGHT);
-                        NextStep::Respond(response.into())
+                        NextStep::Respond(response)
                     }
                     #[cfg(feature = "websocket")]
                     Asked::WebSocket(accept) => {
@@ -158,19 +151,18 @@ impl Responder {
         Judged { next, origin, is_http1 }
     }
 
-    pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Responded {
+    pub(super) async fn respond<B: Body>(&self, judged: Judged<B>) -> Response<HttpBody> {
         let Judged { next, origin, is_http1 } = judged;
-        let mut responded: Responded = match next {
-            NextStep::Answer(post) => self.answer(post, is_http1).await.into(),
+        let mut response = match next {
+            NextStep::Answer(post) => self.answer(post, is_http1).await,
             NextStep::Refuse { refusal, body, mut closes } => {
                 if let Some(body) = body {
                     closes = self.read(body, SHORT as usize).await.is_err();
                 }
-                refuse(&refusal, closes && is_http1).into()
+                refuse(&refusal, closes && is_http1)
             }
-            NextStep::Respond(responded) => responded,
+            NextStep::Respond(response) => response,
         };
-        let response = &mut responded.response;
         if let Some(origin) = origin {
             response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             response.headers_mut().insert(VARY, HeaderValue::from_static("Origin"));
@@ -179,7 +171,7 @@ impl Responder {
             progress.serve();
             response.body_mut().tell(Arc::clone(progress));
         }
-        responded
+        response
     }
 
     async fn answer<B: Body>(&self, post: Post<B>, is_http1: bool) -> Response<HttpBody> {
@@ -192,6 +184,8 @@ impl Responder {
             progress.serve();
         }
         let Some(hub) = &self.hub else { return refuse(&HttpRefusal::NO_SUCH_PATH, is_http1) };
+        // Without an answer there is no event stream, because the answer is its end.
+        let takes_events = takes_events && expects_answer(&message);
         // Only MCP clients accept events, and other clients must not pay for sessions.
         let session = if needs_session { session::begin(&message) } else { None };
         let exchange = hub.exchange(message, remote, takes_events);
@@ -225,11 +219,16 @@ impl Responder {
     }
 
     #[cfg(feature = "websocket")]
-    fn hand_over(&self, mut parts: Parts, admitted: Admitted, accept: HeaderValue) -> Responded {
+    fn hand_over(
+        &self,
+        mut parts: Parts,
+        admitted: Admitted,
+        accept: HeaderValue,
+    ) -> Response<HttpBody> {
         use http::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
         let Some(upgrade) = parts.extensions.remove() else {
-            return refuse(&NO_UPGRADE, true).into();
+            return refuse(&NO_UPGRADE, true);
         };
         let mut response = with_status(StatusCode::SWITCHING_PROTOCOLS);
         let headers = response.headers_mut();
@@ -239,9 +238,16 @@ impl Responder {
         if let Some(subprotocol) = admitted.subprotocol {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, subprotocol);
         }
-        let remote = with_identity(self.remote.clone(), admitted.identity);
+        let remote = self.remote_of(admitted.identity, admitted.mark);
         let remote = remote.with_packed_headers(&parts.headers);
-        Responded { response, handover: Some(Handover { upgrade, remote }) }
+        response.extensions_mut().insert(Handover { upgrade, remote });
+        response
+    }
+
+    /// The remote of a request with this token.
+    fn remote_of(&self, identity: Option<Arc<Identity>>, mark: Option<TokenMark>) -> Remote {
+        let remote = self.remote.clone().with_mark(mark);
+        identity.into_iter().fold(remote, Remote::with_identity)
     }
 
     /// Reads a body of at most `most` bytes.
@@ -250,7 +256,7 @@ impl Responder {
         let mut message = Vec::new();
         let reading = poll_fn(|cx| {
             loop {
-                let mut data = match ready!(body.as_mut().poll_frame(cx)) {
+                let data = match ready!(body.as_mut().poll_frame(cx)) {
                     None => return Poll::Ready(Ok(())),
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) => data,
@@ -258,17 +264,12 @@ impl Responder {
                         Err(_) => continue,
                     },
                     Some(Err(_)) if self.is_late() => return Poll::Ready(Err(HttpRefusal::LATE)),
-                    Some(Err(_)) => return Poll::Ready(Err(HttpRefusal::CHUNKS)),
+                    Some(Err(_)) => return Poll::Ready(Err(HttpRefusal::BROKEN_BODY)),
                 };
                 if data.remaining() > most.saturating_sub(message.len()) {
                     return Poll::Ready(Err(HttpRefusal::OVERSIZE));
                 }
-                while data.has_remaining() {
-                    let chunk = data.chunk();
-                    message.extend_from_slice(chunk);
-                    let length = chunk.len();
-                    data.advance(length);
-                }
+                message.put(data);
             }
         });
         match &self.hub {
@@ -308,20 +309,6 @@ async fn within(
         Some(patience) => timeout(patience, reading).await.unwrap_or(Err(HttpRefusal::LATE)),
         None => reading.await,
     }
-}
-
-impl From<Response<HttpBody>> for Responded {
-    fn from(response: Response<HttpBody>) -> Self {
-        Responded {
-            response,
-            #[cfg(feature = "websocket")]
-            handover: None,
-        }
-    }
-}
-
-fn with_identity(remote: Remote, identity: Option<Arc<Identity>>) -> Remote {
-    identity.into_iter().fold(remote, Remote::with_identity)
 }
 
 fn with_status(status: StatusCode) -> Response<HttpBody> {

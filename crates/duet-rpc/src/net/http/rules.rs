@@ -8,10 +8,11 @@ use std::sync::Arc;
 use duet_rpc_proto::Profile;
 use http::header::{ACCEPT, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{Method, StatusCode, Version};
 
 use super::events::EVENT_STREAM;
-use crate::net::web::{AccessPolicy, Admitted, HttpRefusal};
+use super::session::SESSION;
+use crate::net::web::{AccessPolicy, Admitted, HttpRefusal, lists_type};
 
 /// The rules of a server.
 #[derive(Clone)]
@@ -43,18 +44,22 @@ pub(super) enum Asked {
     Preflight,
     /// A WebSocket. The response has this value of `Sec-WebSocket-Accept`.
     #[cfg(feature = "websocket")]
-    WebSocket(HeaderValue),
+    WebSocket(http::HeaderValue),
 }
 
 const TOO_LARGE: HttpRefusal = HttpRefusal::new(
     StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-    "The headers are too long. Send fewer or shorter ones.",
+    "The headers are too long, or Content-Length is too large. Send fewer or shorter ones.",
 );
-const TWICE: HttpRefusal = HttpRefusal::malformed(
-    "The head is malformed: a header that may stand there once stands twice.",
+const HTTP_2: HttpRefusal = HttpRefusal::new(
+    StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+    "HTTP/2 is not served here. Use HTTP/1.1, or a proxy that translates.",
 );
 const LENGTH: HttpRefusal =
     HttpRefusal::malformed("The head is malformed: it does not give one length for the body.");
+const NOT_A_LENGTH: HttpRefusal = HttpRefusal::malformed(
+    "Content-Length is not one number, or it is too large. Send the length of the body in bytes.",
+);
 const ENCODING: HttpRefusal = HttpRefusal::new(
     StatusCode::NOT_IMPLEMENTED,
     "This transfer encoding is not served. Use Content-Length or chunked.",
@@ -134,6 +139,10 @@ impl Rules {
         body: &BodyHeaders,
     ) -> Result<(Admitted, Asked), HttpRefusal> {
         let admitted = self.access.check(parts, self.is_secure)?;
+        // A preflight succeeds under every path: without it, the page could not read the reason of the refusal.
+        if admitted.is_preflight && !self.serves_web_sockets_alone() {
+            return Ok((admitted, Asked::Preflight));
+        }
         if self.path.as_deref().is_some_and(|path| path != parts.uri.path()) {
             return Err(HttpRefusal::NO_SUCH_PATH);
         }
@@ -143,9 +152,6 @@ impl Rules {
         {
             let accept = super::handshake::accept(parts)?;
             return Ok((admitted, Asked::WebSocket(accept)));
-        }
-        if admitted.is_preflight {
-            return Ok((admitted, Asked::Preflight));
         }
         if parts.method != Method::POST {
             return Err(METHOD.with_headers(match self.access.has_origins() {
@@ -160,7 +166,7 @@ impl Rules {
     /// Refuses heads that a proxy may interpret differently, because it may then expect the next head at another
     /// position. One pass, because a look-up of each header would cost more than the rest of the check.
     pub(super) fn check_head(&self, parts: &Parts) -> Result<BodyHeaders, HttpRefusal> {
-        let (mut length, mut encoding, mut expected) = (None, None, None);
+        let (mut length, mut encoding, mut expected, mut session) = (None, None, None, None);
         let (mut bytes, mut is_twice, mut takes_events) = (0, false, false);
         for (name, value) in &parts.headers {
             // Includes the colon, the space and the line end.
@@ -169,8 +175,9 @@ impl Rules {
                 name if name == CONTENT_LENGTH => &mut length,
                 name if name == TRANSFER_ENCODING => &mut encoding,
                 name if name == EXPECT => &mut expected,
+                name if name == SESSION => &mut session,
                 name => {
-                    takes_events |= name == ACCEPT && lists_events(value);
+                    takes_events |= name == ACCEPT && lists_type(value, EVENT_STREAM);
                     continue;
                 }
             };
@@ -181,7 +188,7 @@ impl Rules {
         }
         // The access policy checks further headers.
         if is_twice {
-            return Err(TWICE);
+            return Err(HttpRefusal::TWICE);
         }
         match (length, encoding) {
             (Some(_), Some(_)) => return Err(LENGTH),
@@ -215,10 +222,13 @@ impl Rules {
 
     /// The refusal of a head that hyper cannot read.
     pub(super) fn refusal_of(error: &hyper::Error) -> HttpRefusal {
-        if error.is_parse_too_large() {
-            return TOO_LARGE;
+        match error {
+            error if error.is_parse_too_large() => TOO_LARGE,
+            error if error.is_parse_version_h2() => HTTP_2,
+            // hyper shows the reason only here.
+            error if error.to_string().contains("content-length") => NOT_A_LENGTH,
+            _ => HttpRefusal::malformed("This is not an HTTP request, or its head is malformed."),
         }
-        HttpRefusal::malformed("This is not an HTTP request, or its head is malformed.")
     }
 }
 
@@ -228,10 +238,4 @@ fn read_length(digits: &[u8]) -> Option<u64> {
     let add = |sum: u64, digit: u64| sum.saturating_mul(10).saturating_add(digit);
     let sum = digits.iter().try_fold(0, |sum, byte| digit(byte).map(|digit| add(sum, digit)));
     sum.filter(|_| !digits.is_empty())
-}
-
-/// Returns `true` if an `Accept` header lists event streams.
-fn lists_events(accept: &HeaderValue) -> bool {
-    let mut types = accept.to_str().unwrap_or_default().split(',').map(|it| it.split(';').next());
-    types.any(|it| it.is_some_and(|it| it.trim().eq_ignore_ascii_case(EVENT_STREAM)))
 }

@@ -60,43 +60,37 @@ impl ConnectionService {
     /// The response to a request. hyper keeps the future in memory that it allocates once for each connection, so a
     /// request does not pay for it.
     fn call(
-        self: Arc<Self>,
+        &self,
         request: Request<IncomingBody>,
     ) -> impl Future<Output = Result<Response<HttpBody>, Infallible>> {
         let judged = self.responder.judge(request);
         async move {
-            let responded = self.responder.respond(judged).await;
+            #[cfg_attr(
+                not(feature = "websocket"),
+                expect(unused_mut, reason = "of WebSocket alone")
+            )]
+            let mut response = self.responder.respond(judged).await;
             let mut outcome = lock(&self.outcome);
-            outcome.status = Some(responded.response.status());
+            outcome.status = Some(response.status());
             #[cfg(feature = "websocket")]
             {
-                outcome.handover = responded.handover;
+                outcome.handover = response.extensions_mut().remove();
             }
-            Ok(responded.response)
+            Ok(response)
         }
     }
-}
-
-/// The settings of a connection.
-struct ConnectionSettings {
-    responder: Responder,
-    timeouts: Timeouts,
 }
 
 impl HttpService {
     /// Serves a connection that has its permit.
     pub(in crate::net) async fn serve_socket(&self, socket: Socket, remote: Remote) {
-        let (rules, hub) = (Arc::clone(&self.rules), Some(self.hub.clone()));
-        let settings = ConnectionSettings {
-            responder: Responder { rules, hub, remote, progress: None },
-            timeouts: Timeouts {
-                read: self.hub.read_timeout(),
-                idle: self.idle_timeout,
-                budget: Some(Arc::clone(self.hub.budget())),
-            },
+        let timeouts = Timeouts {
+            read: self.hub.read_timeout(),
+            idle: self.idle_timeout,
+            budget: Some(Arc::clone(self.hub.budget())),
         };
         // Boxed, so that the memory is freed if the connection becomes a WebSocket.
-        let outcome = Box::pin(serve(socket, settings)).await;
+        let outcome = Box::pin(serve(socket, self.responder(remote), timeouts)).await;
         #[cfg(feature = "websocket")]
         if let Some(handover) = outcome.handover {
             serve_web_socket(&self.hub, handover).await;
@@ -107,13 +101,12 @@ impl HttpService {
 }
 
 /// Serves a connection until it ends, or becomes a WebSocket.
-async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcome {
-    let ConnectionSettings { mut responder, timeouts } = settings;
+async fn serve(socket: Socket, mut responder: Responder, timeouts: Timeouts) -> ConnectionOutcome {
     let progress = Arc::new(Progress::default());
     responder.progress = Some(Arc::clone(&progress));
     let (hub, header_bytes) = (responder.hub.clone(), responder.rules.header_bytes());
-    let service = Arc::new(ConnectionService { responder, outcome: Mutex::default() });
-    let calls = service_fn(|request| Arc::clone(&service).call(request));
+    let service = ConnectionService { responder, outcome: Mutex::default() };
+    let calls = service_fn(|request| service.call(request));
     let wire = TokioIo::new(HttpWire::new(socket, Arc::clone(&progress), timeouts));
     let mut builder = http1::Builder::new();
     builder.max_header_size(header_bytes);
@@ -141,7 +134,7 @@ async fn serve(socket: Socket, settings: ConnectionSettings) -> ConnectionOutcom
     if let Some(parts) = connection.into_parts() {
         let wire = parts.io.into_inner();
         let refusal = match &served {
-            Err(error) if wire.has_dropped() => Some(Rules::refusal_of(error)),
+            Err(error) if error.is_parse() && wire.is_between() => Some(Rules::refusal_of(error)),
             _ if progress.is_late() && wire.is_in_head() => Some(HttpRefusal::LATE),
             _ => None,
         };
@@ -199,11 +192,9 @@ pub(in crate::net) async fn handshake(
     profile: &Profile,
 ) -> io::Result<(WebSocket, Remote)> {
     let patience = profile.read_timeout.unwrap_or(IDLE);
-    let settings = ConnectionSettings {
-        responder: Responder { rules: Arc::new(rules), hub: None, remote, progress: None },
-        timeouts: Timeouts { read: Some(patience), idle: Some(patience), budget: None },
-    };
-    let outcome = serve(socket, settings).await;
+    let responder = Responder { rules: Arc::new(rules), hub: None, remote, progress: None };
+    let timeouts = Timeouts { read: Some(patience), idle: Some(patience), budget: None };
+    let outcome = serve(socket, responder, timeouts).await;
     match (outcome.handover, outcome.status) {
         (Some(handover), _) => open_web_socket(handover, profile).await,
         (None, Some(status)) => Err(io::Error::other(format!("a client was refused: {status}"))),

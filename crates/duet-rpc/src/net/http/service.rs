@@ -115,11 +115,16 @@ impl HttpService {
     pub async fn serve(self, socket: Socket, remote: Remote) {
         match self.hub.permit() {
             Some(_permit) => self.serve_socket(socket, remote).await,
-            None => super::serve::refuse_socket(socket, &HttpRefusal::BUSY).await,
+            None => super::serve::refuse_socket(socket, self.no_permit()).await,
         }
     }
 
-    fn responder(&self, remote: Remote) -> Responder {
+    /// The reason why a connection gets no permit.
+    fn no_permit(&self) -> &'static HttpRefusal {
+        if self.hub.is_stopping() { &HttpRefusal::STOPPING } else { &HttpRefusal::BUSY }
+    }
+
+    pub(super) fn responder(&self, remote: Remote) -> Responder {
         let (rules, hub) = (Arc::clone(&self.rules), Some(self.hub.clone()));
         Responder { rules, hub, remote, progress: None }
     }
@@ -140,22 +145,24 @@ where
     fn call(&mut self, mut request: Request<B>) -> ResponseFuture {
         let remote = request.extensions_mut().remove::<Remote>().unwrap_or_default();
         let Some(permit) = self.hub.permit() else {
-            return Box::pin(async { Ok(refuse(&HttpRefusal::BUSY, false)) });
+            let refusal = self.no_permit();
+            return Box::pin(async move { Ok(refuse(refusal, false)) });
         };
         let responder = self.responder(remote);
         let judged = responder.judge(request);
         Box::pin(async move {
-            let mut responded = responder.respond(judged).await;
+            let mut response = responder.respond(judged).await;
             #[cfg(feature = "websocket")]
-            if let (Some(handover), Some(hub)) = (responded.handover, responder.hub) {
+            if let (Some(handover), Some(hub)) = (response.extensions_mut().remove(), responder.hub)
+            {
                 tokio::spawn(async move {
                     let _permit = permit;
                     super::serve::serve_web_socket(&hub, handover).await;
                 });
-                return Ok(responded.response);
+                return Ok(response);
             }
-            responded.response.body_mut().hold(permit);
-            Ok(responded.response)
+            response.body_mut().hold(permit);
+            Ok(response)
         })
     }
 }

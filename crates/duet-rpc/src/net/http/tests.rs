@@ -10,11 +10,14 @@ use http::{HeaderName, Request, Version};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::client::{Dialing, HttpClient};
 use super::handshake::accept;
 use super::rules::{Asked, Protocols, Rules};
 use super::serve::handshake;
-use crate::net::{AccessPolicy, Socket};
+use crate::net::web::{Refused, RequestHead};
+use crate::net::{AccessPolicy, Place, Security, Socket, Target};
 use crate::remote::Remote;
+use crate::{ErrorKind, Peer};
 
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
@@ -88,6 +91,8 @@ fn t2_heads_that_others_may_read_differently_are_refused() {
         ("Transfer-Encoding: gzip, chunked", 501),
         ("Transfer-Encoding: identity", 501),
         ("Expect: 100-continue\r\nExpect: 100-continue", 400),
+        ("Mcp-Session-Id: one", 0),
+        ("Mcp-Session-Id: one\r\nMcp-Session-Id: two", 400),
     ] {
         let head = format!("POST /rpc HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
         let refused = rules.check_head(&parts(&head)).err();
@@ -194,4 +199,38 @@ async fn t3_a_refused_websocket_gets_the_reason() {
     let (heard, outcome) = say("GET / HTT", LONG).await;
     assert!(heard.is_empty(), "{heard}");
     assert_eq!(outcome.expect_err("it has gone").kind(), io::ErrorKind::UnexpectedEof);
+}
+
+/// A full server answers before it has read anything.
+#[tokio::test]
+async fn p8_a_response_that_came_before_the_request_is_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let refusal = b"HTTP/1.1 503 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            stream.write_all(refusal).await.expect("it takes it");
+            open.push(stream);
+        }
+    });
+    let dial = Box::new(move || -> Dialing {
+        Box::pin(async move {
+            let stream = TcpStream::connect(at).await?;
+            stream.readable().await?;
+            Ok(Socket::tcp(stream))
+        })
+    });
+    let place = Place { host: at.ip().to_string(), port: at.port(), security: Security::Plain };
+    let head = RequestHead::new(&place, &Target::default(), None, &[]).expect("a head");
+    let profile = Profile::agent();
+    let client = HttpClient::open(dial, head, &profile).await.expect("it connects");
+    let client = Peer::builder(client).profile(profile).spawn();
+    for _ in 0..3 {
+        let error = client.call::<()>("x", ()).await.expect_err("it is full");
+        assert_eq!(error.kind(), ErrorKind::Exchange, "{error:?}");
+        let cause = std::error::Error::source(&error).expect("a cause");
+        assert_eq!(cause.to_string(), Refused::new(503).to_string());
+    }
 }

@@ -11,6 +11,8 @@ use duet_rpc_proto::text::{Kind, Text};
 use http::StatusCode;
 
 use crate::log_limit::LogLimiter;
+#[cfg(feature = "tls")]
+use crate::net::TlsError;
 use crate::net::web::Refused;
 
 /// A message or a failure, for the peer of the client.
@@ -56,8 +58,17 @@ impl HttpFailure {
 
     /// Returns `true` if every request would get this failure, and not only this one.
     pub(super) fn concerns_all(&self) -> bool {
-        let HttpFailure::Status(status) = self else { return false };
-        matches!(status.as_u16(), 300..=399 | 401 | 403 | 404 | 405)
+        match self {
+            HttpFailure::Status(status) => {
+                matches!(status.as_u16(), 300..=399 | 401 | 403 | 404 | 405)
+            }
+            // In TLS 1.3 a server refuses the certificate of a client only after the client's handshake.
+            #[cfg(feature = "tls")]
+            HttpFailure::Broken(error) => {
+                TlsError::from_error(error).is_some_and(TlsError::refuses_client)
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn into_error(self) -> io::Error {
@@ -73,7 +84,7 @@ impl HttpFailure {
     /// The error of a notification. The server may have accepted the notification nevertheless.
     pub(super) fn into_error_of_notification(self) -> io::Error {
         let error = self.into_error();
-        io::Error::new(error.kind(), format!("a notification was perhaps not delivered: {error}"))
+        io::Error::new(error.kind(), NotDelivered(error))
     }
 }
 
@@ -97,6 +108,22 @@ impl Error for HttpFailure {
             HttpFailure::Unreachable(error) => Some(error),
             HttpFailure::Status(_) | HttpFailure::Bad(_) => None,
         }
+    }
+}
+
+/// The failure of a notification, which has this cause.
+#[derive(Debug)]
+struct NotDelivered(io::Error);
+
+impl fmt::Display for NotDelivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a notification was perhaps not delivered: {}", self.0)
+    }
+}
+
+impl Error for NotDelivered {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
     }
 }
 
@@ -132,20 +159,17 @@ const OTHER_ID: &str = "the response has the id of another request";
 impl Expected<'_> {
     /// The messages of a text that is one message or a batch.
     pub(super) fn judge(&self, bytes: Vec<u8>) -> Result<HttpMessages, HttpFailure> {
-        let judged = match Text::check(&bytes, self.limits.depth) {
+        let mut all = HttpMessages::default();
+        let taken = match Text::check(&bytes, self.limits.depth) {
             Err(_) => Err(NOT_JSON),
             Ok(text) if text.kind() == Kind::Array => {
-                let mut all = HttpMessages::default();
-                text.elements().try_for_each(|entry| self.take(&entry, &mut all)).map(|()| all)
+                text.elements().try_for_each(|entry| self.take(&entry, &mut all))
             }
-            Ok(text) => {
-                let mut all = HttpMessages::default();
-                self.take(&text, &mut all).map(|()| all)
-            }
+            Ok(text) => self.take(&text, &mut all),
         };
         // If the body does not answer the request, the status of the refusal is the failure.
-        match judged {
-            Ok(messages) if self.status.is_success() || messages.has_answer => Ok(messages),
+        match taken {
+            Ok(()) if self.status.is_success() || all.has_answer => Ok(all),
             Err(what) if self.status.is_success() => Err(HttpFailure::Bad(what)),
             _ => Err(HttpFailure::Status(self.status)),
         }

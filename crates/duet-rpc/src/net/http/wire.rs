@@ -12,7 +12,7 @@
 //! hyper answers a head that it cannot read with a bare status. The wire drops that answer, and the server writes
 //! its own refusal, with the reason.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -40,8 +40,6 @@ pub(super) struct HttpWire {
     /// `true` if hyper waits for bytes. hyper does not wait while it holds a part of the request after the current
     /// one.
     is_read: bool,
-    /// `true` if the wire dropped an answer that hyper made itself.
-    has_dropped: bool,
 }
 
 /// The timeouts of a connection.
@@ -101,7 +99,6 @@ impl HttpWire {
             read_wait: Wait::default(),
             write_wait: Wait::default(),
             is_read: false,
-            has_dropped: false,
         }
     }
 
@@ -109,14 +106,14 @@ impl HttpWire {
         self.socket
     }
 
-    /// Returns `true` if hyper has refused a head, and the client has not received the reason.
-    pub(super) fn has_dropped(&self) -> bool {
-        self.has_dropped
+    /// Returns `true` if every request with a whole head is answered.
+    pub(super) fn is_between(&self) -> bool {
+        self.stage() == IDLE
     }
 
     /// Returns `true` if a part of a request has arrived, and no part of its answer was sent.
     pub(super) fn is_in_head(&self) -> bool {
-        self.stage() == IDLE && self.begun.is_some()
+        self.is_between() && self.begun.is_some()
     }
 
     fn stage(&self) -> u8 {
@@ -169,26 +166,6 @@ impl HttpWire {
             }
         }
     }
-
-    /// Calls `write`, unless the bytes are an answer that hyper made itself.
-    fn poll_write_with(
-        &mut self,
-        cx: &mut Context<'_>,
-        length: usize,
-        write: impl FnOnce(Pin<&mut Socket>, &mut Context<'_>) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
-        if self.stage() == IDLE {
-            self.has_dropped = true;
-            return Poll::Ready(Ok(length));
-        }
-        match write(Pin::new(&mut self.socket), cx) {
-            Poll::Pending => self.poll_stalled(cx).map(Err),
-            written => {
-                self.write_wait.stop();
-                written
-            }
-        }
-    }
 }
 
 impl AsyncRead for HttpWire {
@@ -216,22 +193,29 @@ impl AsyncRead for HttpWire {
 
 impl AsyncWrite for HttpWire {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_write_with(cx, bytes.len(), |socket, cx| {
-            AsyncWrite::poll_write(socket, cx, bytes)
-        })
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
+    /// Writes, unless the bytes are an answer that hyper made itself.
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let length = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_write_with(cx, length, |socket, cx| socket.poll_write_vectored(cx, slices))
+        if self.is_between() {
+            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
+        }
+        match Pin::new(&mut self.socket).poll_write_vectored(cx, slices) {
+            Poll::Pending => self.poll_stalled(cx).map(Err),
+            written => {
+                self.write_wait.stop();
+                written
+            }
+        }
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,16 +1,19 @@
 //! Admission of connections to a hub: their number, the refusals, and the stop flag.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::peer::{Peers, Registry};
 
 /// The admission state that all clones of a hub share.
 #[derive(Default)]
 pub(super) struct Admission {
-    pub(super) open: watch::Sender<usize>,
+    open: AtomicUsize,
+    /// Notified when the last connection has ended.
+    none_is_open: Notify,
     pub(super) refusals: AtomicUsize,
     pub(super) is_stopping: watch::Sender<bool>,
     /// Set before the connections close, so that they can tell their remotes that the server stops.
@@ -21,6 +24,24 @@ pub(super) struct Admission {
 impl Admission {
     pub(super) fn new(registry: Arc<Registry>) -> Arc<Self> {
         Arc::new(Admission { registry, ..Admission::default() })
+    }
+
+    /// The number of open connections.
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// Waits until no connection is open.
+    pub(super) async fn wait_for_last(&self) {
+        loop {
+            let mut none_is_open = pin!(self.none_is_open.notified());
+            // This wait notices an end that comes from now on, and the check below notices one that came earlier.
+            none_is_open.as_mut().enable();
+            if self.open() == 0 {
+                return;
+            }
+            none_is_open.await;
+        }
     }
 
     /// Closes all open connections. A connection that is still being opened watches `is_stopping`.
@@ -40,17 +61,17 @@ pub(in crate::net) struct Permit(Arc<Admission>);
 impl Permit {
     /// Takes a permit; `None` if there are `most` connections already.
     pub(super) fn take(admission: &Arc<Admission>, most: usize) -> Option<Permit> {
-        let is_taken = admission.open.send_if_modified(|open| {
-            let has_room = *open < most;
-            *open += usize::from(has_room);
-            has_room
-        });
+        let one_more = |open: usize| (open < most).then_some(open + 1);
+        let is_taken =
+            admission.open.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok();
         is_taken.then(|| Permit(Arc::clone(admission)))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.0.open.send_modify(|open| *open -= 1);
+        if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.none_is_open.notify_waiters();
+        }
     }
 }

@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use duet_rpc_proto::Profile;
-#[cfg(unix)]
 use tokio::runtime::Handle;
 
-use super::{Admission, Hub, HubState, OnConnect, RuntimeChoice};
+use super::{Admission, Hub, HubState, OnConnect, RuntimeChoice, ServeWith};
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::peer::{Peer, Registry};
+use crate::remote::Remote;
 use crate::router::Router;
+use crate::transport::Transport;
 
 /// Default maximum number of connections.
 pub(crate) const MOST: usize = 16 * 1024;
@@ -37,6 +38,7 @@ pub struct HubBuilder {
     runtime: RuntimeChoice,
     workers: Option<Arc<WorkerPool>>,
     pub(crate) on_connect: Option<OnConnect>,
+    serve_with: Option<ServeWith>,
     pub(crate) registry: Arc<Registry>,
 }
 
@@ -51,6 +53,7 @@ impl HubBuilder {
             runtime: RuntimeChoice::Here,
             workers: None,
             on_connect: None,
+            serve_with: None,
             registry: Arc::default(),
         }
     }
@@ -118,8 +121,51 @@ impl HubBuilder {
         self
     }
 
+    /// Serves each connection with this function, instead of with a router: for programs that pass messages on, and
+    /// have no methods of their own. The hub still accepts connections, makes the handshakes of TLS and WebSocket,
+    /// checks tokens and origins, and counts connections. The connection ends when the future ends.
+    ///
+    /// Over HTTP, each request is a connection. Its transport is of the kind
+    /// [`Exchange`](crate::transport::TransportKind::Exchange) or `ExchangeStream`: it delivers one message. Send the
+    /// answer, and then [settle](crate::transport::MessagePipe::settle) it.
+    ///
+    /// [`Hub::stop`] does not end these futures, but waits for them.
+    ///
+    /// ```
+    /// use std::future::poll_fn;
+    /// use duet_rpc::{Hub, Profile};
+    /// use duet_rpc::transport::{MessagePipe, PipeEvent};
+    ///
+    /// // Sends each message back.
+    /// let hub = Hub::builder().serve_with(|transport, _remote| async move {
+    ///     let mut pipe = MessagePipe::new(transport, &Profile::agent());
+    ///     loop {
+    ///         let mut back = Vec::new();
+    ///         let received = poll_fn(|cx| pipe.poll_receive(cx, |event| {
+    ///             if let PipeEvent::Message(text) = event {
+    ///                 back.push(text.as_str().as_bytes().to_vec());
+    ///             }
+    ///         }));
+    ///         let is_open = received.await.unwrap_or(false);
+    ///         back.iter().for_each(|message| pipe.send(message));
+    ///         if poll_fn(|cx| pipe.poll_flush(cx)).await.is_err() || !is_open {
+    ///             break;
+    ///         }
+    ///     }
+    /// });
+    /// # drop(hub.build());
+    /// ```
+    pub fn serve_with<F, W>(mut self, serve: F) -> Self
+    where
+        F: Fn(Box<dyn Transport>, Remote) -> W + Send + Sync + 'static,
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let serve = move |transport, remote| Box::pin(serve(transport, remote)) as _;
+        self.serve_with = Some(Arc::new(serve));
+        self
+    }
+
     /// Serves each connection on the runtime that `find` returns, and runs slow handlers on the worker threads.
-    #[cfg(unix)]
     pub(crate) fn on_threads(
         mut self,
         find: Arc<dyn Fn() -> Option<Handle> + Send + Sync>,
@@ -142,6 +188,7 @@ impl HubBuilder {
             workers: self.workers,
             budget: Budget::shared(self.most_outgoing),
             on_connect: self.on_connect,
+            serve_with: self.serve_with,
         }))
     }
 }

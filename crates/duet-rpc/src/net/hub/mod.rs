@@ -24,19 +24,17 @@ use tokio::time::sleep;
 use self::admission::Admission;
 pub(in crate::net) use self::admission::Permit;
 pub use self::builder::HubBuilder;
-#[cfg(unix)]
 pub(crate) use self::builder::MOST as MOST_CONNECTIONS;
 #[cfg(feature = "http")]
 pub(in crate::net) use self::served::HubExchange;
 use crate::connection::memory::Budget;
 use crate::connection::worker_pool::WorkerPool;
 use crate::log_limit::LogLimiter;
-#[cfg(unix)]
-use crate::net::Reserve;
-use crate::net::{Incoming, Listener};
+use crate::net::{Incoming, Listener, RefusedUsers};
 use crate::peer::{Peer, Peers};
 use crate::remote::Remote;
 use crate::router::Router;
+use crate::sys::Reserve;
 use crate::transport::Transport;
 
 /// Maximum number of refused connections that stay open for a moment, so that their remotes can read the reason.
@@ -83,10 +81,17 @@ struct HubState {
     workers: Option<Arc<WorkerPool>>,
     budget: Arc<Budget>,
     on_connect: Option<OnConnect>,
+    serve_with: Option<ServeWith>,
 }
 
 /// The function that the application set with `on_connect`.
 type OnConnect = Arc<dyn Fn(&Peer) + Send + Sync>;
+
+/// The function that the application set with `serve_with`.
+type ServeWith = Arc<dyn Fn(Box<dyn Transport>, Remote) -> ServedElsewhere + Send + Sync>;
+
+/// A connection that the application serves by itself.
+type ServedElsewhere = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The runtime that serves a connection.
 #[cfg_attr(feature = "http", derive(Clone))]
@@ -94,7 +99,6 @@ enum RuntimeChoice {
     /// The runtime that accepts the connection.
     Here,
     /// The runtime that this function returns; `None` means the accepting runtime.
-    #[cfg(unix)]
     Threads(Arc<dyn Fn() -> Option<Handle> + Send + Sync>),
 }
 
@@ -106,7 +110,7 @@ impl Hub {
 
     /// The number of open connections.
     pub fn connections(&self) -> usize {
-        *self.0.admission.open.borrow()
+        self.0.admission.open()
     }
 
     /// The open connections, to list them or to notify all of them. The handle works even before the hub serves.
@@ -133,14 +137,12 @@ impl Hub {
     pub async fn serve(self, mut listener: Listener) {
         listener.leave_with(&self.0.admission.going_away);
         let mut stopping = self.0.admission.is_stopping.subscribe();
-        let log_limit = LogLimiter::new(1);
-        #[cfg(unix)]
+        let (log_limit, refused_users) = (LogLimiter::new(1), RefusedUsers::default());
         let mut reserve = Reserve::new();
         loop {
             match until(&mut stopping, listener.accept()).await {
                 None => break,
-                Some(Ok(incoming)) => self.admit(incoming, &log_limit),
-                #[cfg(unix)]
+                Some(Ok(incoming)) => self.admit(incoming, &log_limit, &refused_users),
                 Some(Err(error)) if Reserve::is_needed(&error) => {
                     if self.refuse_one(&mut listener, &mut reserve, &log_limit).await.is_err() {
                         // Another thread has taken the reserve. An immediate retry would spin.
@@ -158,11 +160,9 @@ impl Hub {
         }
     }
 
-    fn admit(&self, incoming: Incoming, log_limit: &LogLimiter) {
+    fn admit(&self, incoming: Incoming, log_limit: &LogLimiter, refused_users: &RefusedUsers) {
         if let Err(error) = incoming.check_user() {
-            log_limit.log("connections refused", || {
-                tracing::warn!("connection refused: {error}");
-            });
+            refused_users.log(&incoming.remote(), &error);
             let error = ErrorObject::invalid_request_because(Reason::UserNotAllowed);
             return self.refuse(incoming, &frame(&self.0.profile, &error));
         }
@@ -189,7 +189,6 @@ impl Hub {
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let elsewhere: Option<Handle> = match &self.0.runtime {
             RuntimeChoice::Here => None,
-            #[cfg(unix)]
             RuntimeChoice::Threads(find) => find(),
         };
         match elsewhere {
@@ -212,7 +211,6 @@ impl Hub {
     }
 
     /// Refuses the next waiting connection, if there is one, because no file descriptor is left to serve it.
-    #[cfg(unix)]
     async fn refuse_one(
         &self,
         listener: &mut Listener,
@@ -226,7 +224,9 @@ impl Hub {
             });
             incoming.refuse(&busy(&self.0.profile, connections)).close();
         };
-        let refused = poll_fn(|cx| Poll::Ready(reserve.poll_refuse(cx, listener, refuse))).await;
+        let refused =
+            poll_fn(|cx| Poll::Ready(reserve.lend(|| listener.poll_accept(cx).map_ok(refuse))));
+        let refused = refused.await;
         match refused {
             Poll::Ready(refused) => refused,
             // No connection waits.
@@ -244,17 +244,16 @@ impl Hub {
     /// immediately, even if the returned future is dropped; the future waits for the last connection.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         self.begin_stop();
-        let mut open = self.0.admission.open.subscribe();
-        async move {
-            // Each open connection keeps the sender alive, so an error means that none is open.
-            let _ = open.wait_for(|open| *open == 0).await;
-        }
+        let admission = Arc::clone(&self.0.admission);
+        async move { admission.wait_for_last().await }
     }
 
-    /// Waits until the hub is stopped.
-    #[cfg(unix)]
-    pub(crate) async fn stopping(&self) {
-        let _ = self.0.admission.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    /// Waits until the hub begins to [stop](Hub::stop). Then it takes no further connection.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut is_stopping = self.0.admission.is_stopping.subscribe();
+        async move {
+            let _ = is_stopping.wait_for(|is_stopping| *is_stopping).await;
+        }
     }
 }
 

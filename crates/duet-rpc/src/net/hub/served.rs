@@ -4,21 +4,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "websocket")]
 use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 #[cfg(feature = "http")]
 use std::time::Duration;
 
 #[cfg(feature = "http")]
 use duet_rpc_proto::Profile;
 
-use super::Hub;
 use super::admission::Permit;
+use super::{Hub, ServedElsewhere};
 #[cfg(feature = "http")]
 use super::{HubState, until};
 use crate::connection::Driver;
 #[cfg(feature = "http")]
 use crate::connection::memory::Budget;
-use crate::error::{Disconnect, Error, ErrorKind, Logged};
+use crate::error::{CloseReason, Disconnect, Error, ErrorKind, Logged};
 #[cfg(feature = "http")]
 use crate::net::HttpService;
 use crate::panic_guard;
@@ -30,7 +30,13 @@ use crate::transport::{Exchange, ExchangeTransport};
 
 /// A connection of a hub: a future that ends with it.
 #[must_use = "a connection that is not polled is not served"]
-pub(in crate::net) struct Served {
+pub(in crate::net) enum Served {
+    Peer(ServedPeer),
+    Elsewhere(ServedElsewhere),
+}
+
+/// A connection that is served with the router.
+pub(in crate::net) struct ServedPeer {
     // The connection leaves the registry before its driver is dropped.
     _registration: Registration,
     driver: Box<Driver>,
@@ -68,11 +74,49 @@ impl Hub {
     pub fn attach(&self, transport: impl Transport, remote: Remote) -> Result<Peer, Error> {
         let Some(permit) = self.permit() else { return Err(Error::new(ErrorKind::Capacity)) };
         let (peer, served) = self.serve_peer(Box::new(transport), remote);
-        self.spawn(async move {
-            let _permit = permit;
-            served.await;
-        });
+        self.spawn(Attached { served, _permit: permit });
         Ok(peer)
+    }
+
+    /// Serves a connection as [`attach`](Hub::attach) does, beginning on this thread: it handles messages that the
+    /// transport has already, and sends their answers, as far as this needs no waiting. Returns `None` if the connection
+    /// is over then, which costs no task. For servers with many short connections, such as one for each request.
+    /// Handlers that are known to be quick run inside this function.
+    ///
+    /// ```
+    /// use duet_rpc::{Error, Hub, Peer, Remote, Router, transport::memory};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let hub = Hub::builder().router(Router::new().method("ping", || "pong")).build();
+    /// let (here, there) = memory::pair();
+    /// let peer = hub.attach_here(there, Remote::new())?;
+    /// assert!(peer.is_some(), "this connection stays open");
+    ///
+    /// let client = Peer::builder(here).spawn();
+    /// assert_eq!(client.call::<String>("ping", ()).await?, "pong");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with I/O and time enabled.
+    pub fn attach_here(
+        &self,
+        transport: impl Transport,
+        remote: Remote,
+    ) -> Result<Option<Peer>, Error> {
+        let Some(permit) = self.permit() else { return Err(Error::new(ErrorKind::Capacity)) };
+        let (peer, served) = self.serve_peer(Box::new(transport), remote);
+        let mut attached = Attached { served, _permit: permit };
+        // A task polls it again, and registers a waker of its own.
+        if Pin::new(&mut attached).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            drop(peer);
+            return Ok(None);
+        }
+        self.spawn(attached);
+        Ok(Some(peer))
     }
 
     /// Takes the permit of a connection; `None` if there are too many, or the hub is stopping.
@@ -86,14 +130,17 @@ impl Hub {
 
     /// A connection over this transport.
     pub(in crate::net) fn connect(&self, transport: Box<dyn Transport>, remote: Remote) -> Served {
-        self.serve_peer(transport, remote).1
+        match &self.0.serve_with {
+            Some(serve) => Served::Elsewhere(serve(transport, remote)),
+            None => Served::Peer(self.serve_peer(transport, remote).1),
+        }
     }
 
-    fn serve_peer(&self, transport: Box<dyn Transport>, remote: Remote) -> (Peer, Served) {
+    fn serve_peer(&self, transport: Box<dyn Transport>, remote: Remote) -> (Peer, ServedPeer) {
         let hub = &self.0;
-        let router = match transport.kind().is_exchange() {
-            true => hub.one_way.clone(),
-            false => hub.router.clone(),
+        let router = match transport.kind().is_two_way() {
+            true => hub.router.clone(),
+            false => hub.one_way.clone(),
         };
         let registry = &hub.admission.registry;
         let peer = PeerBuilder {
@@ -108,7 +155,9 @@ impl Hub {
         driver.share_thread();
         driver.use_pool(hub.workers.clone());
         let shared = peer.shared();
-        shared.span.in_scope(|| tracing::debug!("connection opened"));
+        shared.span.in_scope(|| {
+            tracing::debug!(identity = peer.identity().map(display), "connection opened");
+        });
         if let Some(on_connect) = &hub.on_connect
             && let Err(error) = panic_guard::catch(|| shared.span.in_scope(|| on_connect(&peer)))
         {
@@ -117,7 +166,7 @@ impl Hub {
             peer.begin_close(None);
         }
         let _registration = registry.enter(peer.clone(), || self.is_stopping());
-        (peer, Served { _registration, driver, has_ended: false })
+        (peer, ServedPeer { _registration, driver, has_ended: false })
     }
 }
 
@@ -170,7 +219,38 @@ impl Hub {
     }
 }
 
+/// A connection that was accepted elsewhere. An exchange is over with its answer.
+struct Attached {
+    served: ServedPeer,
+    _permit: Permit,
+}
+
+impl Future for Attached {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match Pin::new(&mut self.served).poll(cx) {
+            Poll::Pending if !self.served.driver.is_answered() => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    }
+}
+
 impl Future for Served {
+    type Output = Disconnect;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
+        match self.get_mut() {
+            Served::Peer(served) => Pin::new(served).poll(cx),
+            Served::Elsewhere(served) => {
+                served.as_mut().poll(cx).map(|()| Disconnect::new(CloseReason::RemoteClosed, None))
+            }
+        }
+    }
+}
+
+impl Future for ServedPeer {
     type Output = Disconnect;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disconnect> {
@@ -181,7 +261,7 @@ impl Future for Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedPeer {
     /// Logs the end of an exchange, and of a connection that is dropped before its end.
     fn drop(&mut self) {
         if !self.has_ended {

@@ -1,9 +1,10 @@
-//! Browser guard: closes a TCP connection that begins as HTTP.
+//! Browser guard: closes a connection of frames that begins as HTTP.
 //!
 //! A web page can make its user's browser send a request to any port of this machine. The decoder treats the head
 //! of that request as a fault, and then serves the next frame. A page could put a frame into the request body, and so
 //! call methods. But a browser always begins with a request line, and no stream of frames does. So a connection that
-//! begins with a request line is closed (rule T3).
+//! begins with a request line is closed (rule T3). A browser reaches a Unix socket through a proxy, so the guard is
+//! there, too.
 //!
 //! The usual methods are recognised by name, before the line is whole. But a page that has made its own
 //! host name point to this machine may use any method name without a preflight. So a request is also

@@ -13,8 +13,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use duet_rpc_proto::Profile;
-#[cfg(unix)]
-use tokio::net::unix::UCred;
 
 use super::browser_guard::BrowserGuard;
 #[cfg(feature = "tls")]
@@ -32,9 +30,8 @@ use crate::net::http::{Protocols, Rules};
 use crate::net::web::HttpRefusal;
 #[cfg(feature = "http")]
 use crate::net::{HttpService, Hub, unsupported};
-#[cfg(unix)]
-use crate::remote::Identity;
 use crate::remote::Remote;
+use crate::sys::local::LocalAccepted;
 use crate::transport::Transport;
 
 /// The number of bytes that are read from a refused remote.
@@ -60,8 +57,7 @@ pub struct Incoming {
 /// A socket that is not registered with a runtime.
 pub(super) enum Accepted {
     Tcp(std::net::TcpStream, SocketAddr),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream, Option<UCred>),
+    Local(LocalAccepted),
 }
 
 impl Incoming {
@@ -86,14 +82,9 @@ impl Incoming {
     pub fn remote(&self) -> Remote {
         match &self.accepted {
             Accepted::Tcp(_, from) => Remote::new().with_addr(*from),
-            #[cfg(unix)]
-            Accepted::Unix(_, None) => Remote::new(),
-            #[cfg(unix)]
-            Accepted::Unix(_, Some(user)) => Remote::new().with_identity(Identity::UnixUser {
-                uid: user.uid(),
-                gid: user.gid(),
-                pid: user.pid().and_then(|pid| pid.try_into().ok()),
-            }),
+            Accepted::Local(socket) => {
+                socket.identity().into_iter().fold(Remote::new(), Remote::with_identity)
+            }
         }
     }
 
@@ -101,8 +92,7 @@ impl Incoming {
     pub(crate) fn check_user(&self) -> io::Result<()> {
         match &self.accepted {
             Accepted::Tcp(..) => Ok(()),
-            #[cfg(unix)]
-            Accepted::Unix(..) => self.users.check(&self.remote()),
+            Accepted::Local(_) => self.users.check(&self.remote()),
         }
     }
 
@@ -118,7 +108,6 @@ impl Incoming {
     /// Outside a tokio runtime with I/O and time enabled.
     pub async fn open(self, profile: &Profile) -> io::Result<(Box<dyn Transport>, Remote)> {
         self.check_user()?;
-        let is_tcp = matches!(self.accepted, Accepted::Tcp(..));
         #[cfg(feature = "websocket")]
         let is_secure = self.is_secure();
         let (speaks, remote) = (self.speaks.clone(), self.remote());
@@ -126,8 +115,7 @@ impl Incoming {
         let (access, going_away) = (Arc::clone(&self.access), Arc::clone(&self.going_away));
         let (socket, remote) = self.open_socket(remote, profile).await?;
         match speaks {
-            Speaks::Frames if is_tcp => Ok((Box::new(BrowserGuard::new(socket)), remote)),
-            Speaks::Frames => Ok((Box::new(socket), remote)),
+            Speaks::Frames => Ok((Box::new(BrowserGuard::new(socket)), remote)),
             #[cfg(feature = "http")]
             Speaks::Http(_) => Err(unsupported(
                 "HTTP has no lasting connection: serve the listener with a Hub, or use http::service",
@@ -223,35 +211,26 @@ impl RefusedConnection {
     }
 }
 
-/// Methods that both kinds of sockets have without a common trait.
-macro_rules! on_either {
-    ($accepted:expr, $stream:ident => $does:expr) => {
-        match $accepted {
-            Accepted::Tcp($stream, _) => $does,
-            #[cfg(unix)]
-            Accepted::Unix($stream, _) => $does,
-        }
-    };
-}
-
 impl Accepted {
     /// Writes these bytes, and closes the direction of writing.
     fn write_last(&self, bytes: &[u8]) -> io::Result<()> {
-        on_either!(self, stream => {
-            let mut writer = stream;
-            writer.write_all(bytes)?;
-            stream.shutdown(Shutdown::Write)
-        })
+        match self {
+            Accepted::Tcp(stream, _) => {
+                { stream }.write_all(bytes)?;
+                stream.shutdown(Shutdown::Write)
+            }
+            Accepted::Local(stream) => stream.write_last(bytes),
+        }
     }
 
     /// Reads and drops the bytes that have come, up to a bound.
     fn skip(&self) {
         let mut buffer = [0; 4096];
         for _ in 0..SKIPPED / buffer.len() {
-            let read = on_either!(self, stream => {
-                let mut reader = stream;
-                reader.read(&mut buffer)
-            });
+            let read = match self {
+                Accepted::Tcp(stream, _) => { stream }.read(&mut buffer),
+                Accepted::Local(stream) => stream.read_now(&mut buffer),
+            };
             if !matches!(read, Ok(1..)) {
                 break;
             }
@@ -261,8 +240,7 @@ impl Accepted {
     fn into_socket(self) -> io::Result<Socket> {
         match self {
             Accepted::Tcp(stream, _) => tokio::net::TcpStream::from_std(stream).map(Socket::tcp),
-            #[cfg(unix)]
-            Accepted::Unix(stream, _) => tokio::net::UnixStream::from_std(stream).map(Socket::unix),
+            Accepted::Local(stream) => stream.into_stream().map(Socket::local),
         }
     }
 }

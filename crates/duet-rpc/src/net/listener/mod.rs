@@ -4,55 +4,48 @@
 //! |---|---|
 //! | `mod` | a listening socket |
 //! | `bind` | binding it safely |
-//! | `file` | the file of a Unix socket: when it may be replaced and removed |
 //! | `browser_guard` | closes TCP connections that begin as HTTP |
 //! | `incoming` | an accepted connection, and the protocol on it |
 //! | `secure` | listeners with TLS, and their handshake |
 //! | `users` | users that may connect to a Unix socket |
-//! | `reserve` | a spare descriptor, to refuse connections when no other is free |
 
 mod bind;
 mod browser_guard;
-mod file;
 mod incoming;
-#[cfg(unix)]
-mod reserve;
 #[cfg(feature = "tls")]
 mod secure;
+mod speaks;
 mod users;
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-#[cfg(unix)]
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 #[cfg(feature = "http")]
 use std::time::Duration;
 
+#[cfg(any(feature = "http", feature = "websocket"))]
+use super::AccessPolicy;
 #[cfg(feature = "tls")]
 use super::TlsServer;
 use super::address::resolve;
 #[cfg(feature = "http")]
 use super::web::IDLE;
-#[cfg(any(feature = "http", feature = "websocket"))]
-use super::{AccessPolicy, Target};
-use super::{Address, AddressError, Place, unsupported};
-#[cfg(unix)]
-use file::SocketFile;
+use super::{Address, AddressError, NATS, Place, unsupported};
+use crate::sys::local::LocalListener;
 use incoming::Accepted;
 pub use incoming::Incoming;
-#[cfg(unix)]
-pub(crate) use reserve::Reserve;
 #[cfg(feature = "tls")]
 pub use secure::TlsBinder;
+use speaks::Speaks;
 use users::AllowedUsers;
+pub(in crate::net) use users::RefusedUsers;
 
-/// A listening socket, for TCP, Unix sockets, WebSocket or HTTP, and with TLS.
+/// A listening socket, for TCP, Unix sockets, named pipes, WebSocket or HTTP, and with TLS.
 ///
-/// It is safe by default: it listens on this machine only unless asked otherwise, a Unix socket is for
+/// It is safe by default: it listens on this machine only unless asked otherwise, a Unix socket or a named pipe is for
 /// its user alone, and WebSocket and HTTP, which web pages can reach, refuse web pages.
 ///
 /// ```
@@ -92,25 +85,11 @@ pub struct Listener {
     going_away: Arc<AtomicBool>,
 }
 
-/// The protocol of a connection.
-#[derive(Clone)]
-enum Speaks {
-    /// Frames, in the framing of the profile.
-    Frames,
-    #[cfg(feature = "websocket")]
-    WebSocket(Target),
-    #[cfg(feature = "http")]
-    Http(Target),
-}
-
 /// A socket. It is registered with the runtime at the first attempt to accept.
 enum Bound {
     Tcp(std::net::TcpListener),
     TcpActive(tokio::net::TcpListener),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixListener, SocketFile),
-    #[cfg(unix)]
-    UnixActive(tokio::net::UnixListener, SocketFile),
+    Local(LocalListener),
     Gone,
 }
 
@@ -133,7 +112,13 @@ impl Listener {
         let speaks = Speaks::at(address)?;
         let (socket, address) = match address {
             Address::Stdio => return Err(unsupported("cannot listen on stdin and stdout")),
-            Address::Unix(path) => (bind::unix(path)?, address.clone()),
+            Address::Nats(..) => return Err(unsupported(NATS)),
+            Address::Unix(path) => {
+                return Ok(Self::over_local(LocalListener::bind_unix(path)?, address.clone()));
+            }
+            Address::Pipe(name) => {
+                return Ok(Self::over_local(LocalListener::bind_pipe(name)?, address.clone()));
+            }
             Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _) => {
                 let socket = bind::tcp(place, reach)?;
                 let port = socket.local_addr()?.port();
@@ -162,20 +147,16 @@ impl Listener {
             }
             Address::Http(given, target) => Address::Http(place.with(given.security), target),
             Address::Tcp(given) => Address::Tcp(place.with(given.security)),
-            Address::Stdio | Address::Unix(_) => Address::Tcp(place),
+            Address::Stdio | Address::Unix(_) | Address::Pipe(_) | Address::Nats(..) => {
+                Address::Tcp(place)
+            }
         };
         Ok(Self::new(address, Bound::Tcp(socket), speaks))
     }
 
-    /// Takes over a listening Unix socket. It leaves the socket's file alone, which belongs to the
-    /// process that made it.
-    #[cfg(unix)]
-    pub fn from_unix(socket: std::os::unix::net::UnixListener) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        let at = socket.local_addr()?;
-        let path = at.as_pathname().map_or_else(|| abstract_name(&at), Into::into);
-        let socket = Bound::Unix(socket, SocketFile::of_another());
-        Ok(Self::new(Address::Unix(path), socket, Speaks::Frames))
+    /// A listener over a local socket at this address.
+    pub(crate) fn over_local(socket: LocalListener, address: Address) -> Self {
+        Self::new(address, Bound::Local(socket), Speaks::Frames)
     }
 
     fn new(address: Address, socket: Bound, speaks: Speaks) -> Self {
@@ -207,7 +188,11 @@ impl Listener {
             Address::WebSocket(place, _) | Address::Http(place, _) => {
                 access.allow_host(&place.host)
             }
-            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => access,
+            Address::Stdio
+            | Address::Tcp(_)
+            | Address::Unix(_)
+            | Address::Pipe(_)
+            | Address::Nats(..) => access,
         };
         self.access = Arc::new(match self.local_ip() {
             Some(ip) => access.bound_to(ip),
@@ -242,11 +227,10 @@ impl Listener {
     /// ```
     pub fn allow_uids(mut self, uids: impl IntoIterator<Item = u32>) -> io::Result<Self> {
         self.users = AllowedUsers::new(uids);
-        #[cfg(unix)]
-        if let Bound::Unix(_, file) | Bound::UnixActive(_, file) = &self.socket
+        if let Bound::Local(socket) = &self.socket
             && self.users.includes_others()
         {
-            file.open_to_all()?;
+            socket.open_to_all()?;
         }
         Ok(self)
     }
@@ -284,18 +268,12 @@ impl Listener {
     /// Polls for a connection; see [`accept`](Self::accept).
     pub fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Incoming>> {
         self.activate()?;
-        let accepted = match &self.socket {
+        let accepted = match &mut self.socket {
             Bound::TcpActive(socket) => {
                 let (stream, from) = ready!(socket.poll_accept(cx))?;
                 Accepted::Tcp(stream.into_std()?, from)
             }
-            #[cfg(unix)]
-            Bound::UnixActive(socket, _) => {
-                let (stream, _) = ready!(socket.poll_accept(cx))?;
-                // Without credentials it is still accepted: the mode of the file controls access.
-                let user = stream.peer_cred().ok();
-                Accepted::Unix(stream.into_std()?, user)
-            }
+            Bound::Local(socket) => Accepted::Local(ready!(socket.poll_accept(cx))?),
             _ => return Poll::Ready(Err(unsupported("the listener is closed"))),
         };
         Poll::Ready(Ok(Incoming::new(accepted, self)))
@@ -305,10 +283,6 @@ impl Listener {
     fn activate(&mut self) -> io::Result<()> {
         self.socket = match std::mem::replace(&mut self.socket, Bound::Gone) {
             Bound::Tcp(socket) => Bound::TcpActive(tokio::net::TcpListener::from_std(socket)?),
-            #[cfg(unix)]
-            Bound::Unix(socket, file) => {
-                Bound::UnixActive(tokio::net::UnixListener::from_std(socket)?, file)
-            }
             active => active,
         };
         Ok(())
@@ -325,30 +299,12 @@ impl Listener {
     }
 
     /// A function that removes the file of a Unix socket, for a forced exit, which drops nothing.
-    #[cfg(unix)]
-    pub(crate) fn remover(&self) -> Option<impl Fn() + Send + Sync + use<>> {
+    pub(crate) fn remover(&self) -> Option<Box<dyn Fn() + Send + Sync>> {
         match &self.socket {
-            Bound::Unix(_, file) | Bound::UnixActive(_, file) => Some(file.remover()),
+            Bound::Local(socket) => socket.remover(),
             _ => None,
         }
     }
-}
-
-/// The name of a Unix socket without a path, with the `@` that systemd writes before it; empty if there
-/// is none.
-#[cfg(target_os = "linux")]
-fn abstract_name(at: &std::os::unix::net::SocketAddr) -> PathBuf {
-    use std::ffi::OsStr;
-    use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::ffi::OsStrExt;
-
-    let named = |name: &[u8]| OsStr::from_bytes(&[b"@", name].concat()).into();
-    at.as_abstract_name().map(named).unwrap_or_default()
-}
-
-#[cfg(all(unix, not(target_os = "linux")))]
-fn abstract_name(_: &std::os::unix::net::SocketAddr) -> PathBuf {
-    PathBuf::new()
 }
 
 /// Fails for an address with TLS, which needs a certificate.
@@ -373,22 +329,6 @@ enum Reach {
 impl Reach {
     fn allows(self, address: &SocketAddr) -> bool {
         self == Reach::Anywhere || address.ip().is_loopback()
-    }
-}
-
-impl Speaks {
-    fn at(address: &Address) -> io::Result<Speaks> {
-        match address {
-            Address::Stdio | Address::Tcp(_) | Address::Unix(_) => Ok(Speaks::Frames),
-            #[cfg(feature = "websocket")]
-            Address::WebSocket(_, target) => Ok(Speaks::WebSocket(target.clone())),
-            #[cfg(not(feature = "websocket"))]
-            Address::WebSocket(..) => Err(unsupported("the feature `websocket` is not built in")),
-            #[cfg(feature = "http")]
-            Address::Http(_, target) => Ok(Speaks::Http(target.clone())),
-            #[cfg(not(feature = "http"))]
-            Address::Http(..) => Err(unsupported("the feature `http` is not built in")),
-        }
     }
 }
 

@@ -44,7 +44,6 @@ impl Listener {
     }
 
     /// The settings of TLS, to reload them.
-    #[cfg(unix)]
     pub(crate) fn tls_settings(&self) -> Option<&TlsServer> {
         self.tls.as_ref()
     }

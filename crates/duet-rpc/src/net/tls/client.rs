@@ -11,7 +11,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::{Inside, PerProtocol, files, provider};
+use super::{Inside, files, provider};
 
 /// Trust and identity of a TLS client, for [`Connector::tls`](crate::transport::Connector::tls).
 ///
@@ -36,7 +36,7 @@ pub struct TlsClient {
     identity: Option<Arc<ClientIdentity>>,
     server_name: Option<ServerName<'static>>,
     /// Made at the first connection, because reading the authorities of the system takes some milliseconds.
-    configs: Arc<OnceLock<PerProtocol<ClientConfig>>>,
+    config: Arc<OnceLock<ClientConfig>>,
 }
 
 /// The servers that a client trusts.
@@ -96,16 +96,7 @@ impl TlsClient {
             identity.key.clone_key(),
             &provider(),
         );
-        fits.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => files::cannot_use(
-                key_path,
-                format_args!("it is not the key of the certificate in {path:?}"),
-            ),
-            rustls::Error::InvalidCertificate(_) => {
-                files::cannot_use(path, "its certificate is malformed")
-            }
-            _ => files::cannot_use(key_path, "a key of this kind is not supported"),
-        })?;
+        fits.map_err(|error| files::cannot_pair(path, key_path, &error))?;
         self.identity = Some(Arc::new(identity));
         Ok(self.changed())
     }
@@ -131,7 +122,7 @@ impl TlsClient {
     }
 
     fn changed(mut self) -> Self {
-        self.configs = Arc::default();
+        self.config = Arc::default();
         self
     }
 
@@ -148,13 +139,15 @@ impl TlsClient {
     }
 
     pub(super) fn config(&self, inside: Inside) -> io::Result<Arc<ClientConfig>> {
-        if let Some(configs) = self.configs.get() {
-            return Ok(configs.get(inside));
-        }
-        let config = self.build()?;
-        let configs =
-            PerProtocol::new(config, |config, protocols| config.alpn_protocols = protocols);
-        Ok(self.configs.get_or_init(|| configs).get(inside))
+        let mut config = match self.config.get() {
+            Some(config) => config.clone(),
+            None => {
+                let config = self.build()?;
+                self.config.get_or_init(|| config).clone()
+            }
+        };
+        config.alpn_protocols = inside.protocols();
+        Ok(Arc::new(config))
     }
 
     fn build(&self) -> io::Result<ClientConfig> {

@@ -84,6 +84,13 @@ impl TlsError {
         self.kind
     }
 
+    /// Returns `true` if the server refuses every connection with the certificate of this client, or with none.
+    #[cfg(feature = "http")]
+    pub(in crate::net) fn refuses_client(&self) -> bool {
+        let kinds = [TlsErrorKind::ClientCertificateRequired, TlsErrorKind::CertificateRefused];
+        kinds.contains(&self.kind)
+    }
+
     fn new(kind: TlsErrorKind, text: impl Into<String>) -> Self {
         TlsError { kind, text: text.into(), source: None }
     }
@@ -95,8 +102,7 @@ impl TlsError {
 
 /// Explains a failure of the handshake.
 pub(super) fn explain(error: io::Error, side: Side<'_>) -> io::Error {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
-    let explained = match (cause, side) {
+    let explained = match (cause_of(&error), side) {
         (Some(cause), side) => {
             TlsError { source: Some(cause.clone()), ..explain_cause(cause, side) }
         }
@@ -111,13 +117,15 @@ pub(super) fn explain(error: io::Error, side: Side<'_>) -> io::Error {
 
 /// Explains an alert that a client receives after the handshake: a server reports only then that it refuses the
 /// certificate.
-pub(super) fn explain_alert(error: io::Error) -> io::Error {
-    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(cause @ rustls::Error::AlertReceived(alert)) => {
-            TlsError { source: Some(cause.clone()), ..explain_servers_alert(*alert) }.into()
-        }
+pub(super) fn explain_late_alert(error: io::Error) -> io::Error {
+    match cause_of(&error) {
+        Some(rustls::Error::AlertReceived(_)) => explain(error, Side::Client("")),
         _ => error,
     }
+}
+
+fn cause_of(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|cause| cause.downcast_ref())
 }
 
 fn is_end(error: &io::Error) -> bool {
@@ -129,8 +137,7 @@ fn explain_cause(cause: &rustls::Error, side: Side<'_>) -> TlsError {
     use TlsErrorKind::{ClientCertificateRequired, Handshake, NoCommonVersion};
     match (cause, side) {
         (rustls::Error::InvalidCertificate(error), side) => explain_certificate(error, side),
-        (rustls::Error::AlertReceived(alert), Side::Client(_)) => explain_servers_alert(*alert),
-        (rustls::Error::AlertReceived(alert), Side::Server) => explain_clients_alert(*alert),
+        (rustls::Error::AlertReceived(alert), side) => explain_alert(*alert, side),
         (rustls::Error::NoCertificatesPresented, _) => TlsError::new(
             ClientCertificateRequired,
             "the client sent no certificate, and this server requires one",
@@ -154,14 +161,13 @@ fn explain_cause(cause: &rustls::Error, side: Side<'_>) -> TlsError {
 }
 
 fn no_common_version(side: Side<'_>) -> TlsError {
-    let text = match side {
-        Side::Client(_) => {
-            "the server has no TLS version and cipher that this program has: it needs TLS 1.2 or later"
-        }
-        Side::Server => {
-            "the client has no TLS version and cipher that this server has: it needs TLS 1.2 or later"
-        }
+    let (remote, this) = match side {
+        Side::Client(_) => ("server", "program"),
+        Side::Server => ("client", "server"),
     };
+    let text = format!(
+        "the {remote} has no TLS version and cipher that this {this} has: it needs TLS 1.2 or later"
+    );
     TlsError::new(TlsErrorKind::NoCommonVersion, text)
 }
 
@@ -180,7 +186,11 @@ fn explain_certificate(error: &CertificateError, side: Side<'_>) -> TlsError {
             ),
         ),
         C::NotValidForNameContext { expected, presented } => {
-            (TlsErrorKind::WrongName, wrong_name(&expected.to_str(), presented))
+            let kind = match presented.is_empty() {
+                true => TlsErrorKind::BadCertificate,
+                false => TlsErrorKind::WrongName,
+            };
+            (kind, wrong_name(&expected.to_str(), presented))
         }
         C::ExpiredContext { time, not_after } => (
             TlsErrorKind::Expired,
@@ -238,62 +248,47 @@ fn wrong_name(expected: &str, presented: &[String]) -> String {
     }
 }
 
-/// The alert of a server, for its client.
-fn explain_servers_alert(alert: AlertDescription) -> TlsError {
+/// The alert of a server, for its client; or of a client, for the log of its server.
+fn explain_alert(alert: AlertDescription, side: Side<'_>) -> TlsError {
     use AlertDescription as A;
-    match alert {
-        A::CertificateRequired => TlsError::new(
+    let (remote, ours) = match side {
+        Side::Client(_) => ("server", "the client certificate"),
+        Side::Server => ("client", "the certificate of this server"),
+    };
+    let (kind, text) = match (alert, side) {
+        (A::CertificateRequired, Side::Client(_)) => (
             TlsErrorKind::ClientCertificateRequired,
-            "the server requires a client certificate: send one",
+            "the server requires a client certificate: send one".to_owned(),
         ),
-        A::UnknownCA
-        | A::BadCertificate
-        | A::UnsupportedCertificate
-        | A::CertificateRevoked
-        | A::CertificateExpired
-        | A::CertificateUnknown
-        | A::AccessDenied => TlsError::new(
+        (
+            A::UnknownCA
+            | A::BadCertificate
+            | A::UnsupportedCertificate
+            | A::CertificateRevoked
+            | A::CertificateExpired
+            | A::CertificateUnknown,
+            _,
+        )
+        | (A::AccessDenied, Side::Client(_)) => (
             TlsErrorKind::CertificateRefused,
-            format!("the server does not accept the client certificate ({})", reason(alert)),
+            format!("the {remote} does not accept {ours} ({})", reason(alert)),
         ),
-        A::ProtocolVersion | A::InsufficientSecurity => no_common_version(Side::Client("")),
-        A::InternalError => TlsError::new(
+        (A::ProtocolVersion | A::InsufficientSecurity, side) => return no_common_version(side),
+        (A::InternalError, Side::Client(_)) => (
             TlsErrorKind::Busy,
-            "the server refused the connection: it is too busy, or it failed; try again later",
+            "the server refused the connection: it is too busy, or it failed; try again later"
+                .to_owned(),
         ),
-        A::UnrecognisedName => TlsError::new(
+        (A::UnrecognisedName, Side::Client(_)) => (
             TlsErrorKind::WrongName,
-            "the server does not serve this name: is the host of the address right?",
+            "the server does not serve this name: is the host of the address right?".to_owned(),
         ),
-        alert => TlsError::new(
+        (alert, _) => (
             TlsErrorKind::Handshake,
-            format!("the server refused the TLS handshake (alert {alert:?})"),
+            format!("the {remote} refused the TLS handshake (alert {alert:?})"),
         ),
-    }
-}
-
-/// The alert of a client, for the log of its server.
-fn explain_clients_alert(alert: AlertDescription) -> TlsError {
-    use AlertDescription as A;
-    match alert {
-        A::UnknownCA
-        | A::BadCertificate
-        | A::UnsupportedCertificate
-        | A::CertificateRevoked
-        | A::CertificateExpired
-        | A::CertificateUnknown => TlsError::new(
-            TlsErrorKind::CertificateRefused,
-            format!(
-                "the client does not accept the certificate of this server ({})",
-                reason(alert)
-            ),
-        ),
-        A::ProtocolVersion | A::InsufficientSecurity => no_common_version(Side::Server),
-        alert => TlsError::new(
-            TlsErrorKind::Handshake,
-            format!("the client refused the TLS handshake (alert {alert:?})"),
-        ),
-    }
+    };
+    TlsError::new(kind, text)
 }
 
 fn reason(alert: AlertDescription) -> String {

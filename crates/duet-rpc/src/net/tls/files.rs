@@ -80,6 +80,20 @@ fn wrap(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read {path:?}: {error}"))
 }
 
+/// The error of a certificate and a key that cannot be used together.
+pub(super) fn cannot_pair(certificate: &Path, key: &Path, error: &rustls::Error) -> io::Error {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            let why = format!("it is not the key of the certificate in {certificate:?}");
+            cannot_use(key, why)
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            cannot_use(certificate, "its certificate is malformed")
+        }
+        _ => cannot_use(key, "a key of this kind is not supported"),
+    }
+}
+
 pub(super) fn cannot_use(path: &Path, why: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("cannot use {path:?}: {why}"))
 }
@@ -130,16 +144,10 @@ impl Stamp {
     /// `None` for a missing file, and for anything but a regular file.
     fn new(path: &Path) -> Option<Self> {
         let data = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some(Stamp { modified: data.modified().ok(), len: data.len(), inode: inode(&data) })
+        Some(Stamp {
+            modified: data.modified().ok(),
+            len: data.len(),
+            inode: crate::sys::files::inode(&data),
+        })
     }
-}
-
-#[cfg(unix)]
-fn inode(data: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(data)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &Metadata) -> u64 {
-    0
 }

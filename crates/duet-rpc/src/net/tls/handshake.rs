@@ -25,15 +25,15 @@ use crate::net::{Place, Socket};
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
 
-/// The HTTP methods to recognise.
-const METHODS: [&[u8]; 7] =
-    [b"GET ", b"POST ", b"HEAD ", b"OPTIONS ", b"PUT ", b"DELETE ", b"PATCH "];
+/// The HTTP methods to recognise, and the beginning of HTTP/2.
+const METHODS: [&[u8]; 8] =
+    [b"GET ", b"POST ", b"HEAD ", b"OPTIONS ", b"PUT ", b"DELETE ", b"PATCH ", b"PRI "];
 
 /// The answer to a plain HTTP request.
 const SPEAKS_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
-    Content-Length: 61\r\nConnection: close\r\n\r\n\
-    This port speaks TLS. Use an address that begins with https.\n";
+    Content-Length: 73\r\nConnection: close\r\n\r\n\
+    This port speaks TLS. Use an address that begins with https, wss or tls.\n";
 
 /// Accepts the handshake of a client, within this time.
 pub(in crate::net) async fn accept(

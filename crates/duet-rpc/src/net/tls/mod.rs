@@ -57,36 +57,6 @@ impl Inside {
     }
 }
 
-/// Settings for each protocol inside of TLS.
-struct PerProtocol<C> {
-    frames: Arc<C>,
-    #[cfg(feature = "http")]
-    http: Arc<C>,
-}
-
-impl<C: Clone> PerProtocol<C> {
-    fn new(config: C, set_protocols: impl Fn(&mut C, Vec<Vec<u8>>)) -> Self {
-        let with = |inside: Inside| {
-            let mut config = config.clone();
-            set_protocols(&mut config, inside.protocols());
-            Arc::new(config)
-        };
-        PerProtocol {
-            frames: with(Inside::Frames),
-            #[cfg(feature = "http")]
-            http: with(Inside::Http),
-        }
-    }
-
-    fn get(&self, inside: Inside) -> Arc<C> {
-        Arc::clone(match inside {
-            Inside::Frames => &self.frames,
-            #[cfg(feature = "http")]
-            Inside::Http => &self.http,
-        })
-    }
-}
-
 /// The cryptography provider. Every configuration names it, because the application may set the default of the
 /// process to another provider, or to none.
 fn provider() -> Arc<CryptoProvider> {

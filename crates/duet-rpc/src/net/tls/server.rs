@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::ServerConfig;
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
 use super::files::{self, WatchedFiles};
-use super::{Inside, PerProtocol, provider};
+use super::{Inside, provider};
 use crate::sync::lock;
 
 /// Minimum time between two inspections of the files.
@@ -60,7 +60,7 @@ struct ServerFiles {
 }
 
 struct CertificateInUse {
-    configs: Arc<PerProtocol<ServerConfig>>,
+    config: ServerConfig,
     watched: WatchedFiles,
     looked_at: Instant,
 }
@@ -89,10 +89,15 @@ impl TlsServer {
         self.reload_into(&mut lock(&self.0.state))
     }
 
+    /// Returns `true` if one is a clone of the other.
+    pub(crate) fn is_same(&self, other: &TlsServer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     fn load(files: ServerFiles) -> io::Result<Self> {
         let watched = files.watch();
-        let configs = Arc::new(files.load()?);
-        let state = Mutex::new(CertificateInUse { configs, watched, looked_at: Instant::now() });
+        let config = files.load()?;
+        let state = Mutex::new(CertificateInUse { config, watched, looked_at: Instant::now() });
         Ok(TlsServer(Arc::new(Settings { files, state })))
     }
 
@@ -106,7 +111,9 @@ impl TlsServer {
                 let _ = self.reload_into(&mut state);
             }
         }
-        state.configs.get(inside)
+        let mut config = state.config.clone();
+        config.alpn_protocols = inside.protocols();
+        Arc::new(config)
     }
 
     fn reload_into(&self, state: &mut CertificateInUse) -> io::Result<()> {
@@ -114,8 +121,8 @@ impl TlsServer {
         state.watched.have_changed();
         let loaded = state.watched.can_be_read_again().and_then(|()| self.0.files.load());
         match loaded {
-            Ok(configs) => {
-                state.configs = Arc::new(configs);
+            Ok(config) => {
+                state.config = config;
                 tracing::info!("TLS certificate read again");
                 Ok(())
             }
@@ -134,7 +141,7 @@ impl ServerFiles {
         WatchedFiles::new(paths.cloned().collect())
     }
 
-    fn load(&self) -> io::Result<PerProtocol<ServerConfig>> {
+    fn load(&self) -> io::Result<ServerConfig> {
         let certificates = files::certificates(&self.certificate)?;
         let key = files::private_key(&self.key)?;
         let config = ServerConfig::builder_with_provider(provider())
@@ -155,17 +162,15 @@ impl ServerFiles {
                 config.with_client_cert_verifier(verifier)
             }
         };
-        let config = config.with_single_cert(certificates, key).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => files::cannot_use(
-                &self.key,
-                format_args!("it is not the key of the certificate in {:?}", self.certificate),
-            ),
-            rustls::Error::InvalidCertificate(_) => {
-                files::cannot_use(&self.certificate, "its certificate is malformed")
-            }
-            _ => files::cannot_use(&self.key, "a key of this kind is not supported"),
-        })?;
-        Ok(PerProtocol::new(config, |config, protocols| config.alpn_protocols = protocols))
+        let config = config.with_single_cert(certificates, key);
+        let mut config =
+            config.map_err(|error| files::cannot_pair(&self.certificate, &self.key, &error))?;
+        if self.client_ca.is_some() {
+            // A resumed session has the old certificate without a new check, even if that has expired meanwhile.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        Ok(config)
     }
 }
 

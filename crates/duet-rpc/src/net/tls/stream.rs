@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-use super::error::explain_alert;
+use super::error::explain_late_alert;
 use crate::remote::Identity;
 
 /// A TCP connection after the handshake, of either side. A remote may refuse after the handshake, as TLS 1.3 servers
@@ -43,7 +43,7 @@ impl AsyncRead for TlsSocket {
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         match &self.stream {
-            TlsStream::Client(_) => read.map_err(explain_alert),
+            TlsStream::Client(_) => read.map_err(explain_late_alert),
             TlsStream::Server(_) => read,
         }
     }

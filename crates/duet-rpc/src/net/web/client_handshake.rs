@@ -16,14 +16,16 @@ use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Version};
+use http::{HeaderValue, Method, Request, StatusCode, Version};
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
 use super::accept_key::answer_to;
+use super::headers::{lists, only};
 use super::request::RequestHead;
+use super::shared_socket::SharedSocket;
 use super::status::Refused;
 use crate::net::Socket;
 
@@ -90,14 +92,14 @@ impl Ask<'_> {
         let is_web_socket = response.version == Version::HTTP_11
             && lists(headers, &UPGRADE, "websocket")
             && lists(headers, &CONNECTION, "upgrade")
-            && only(headers, &SEC_WEBSOCKET_ACCEPT) == Some(answer_to(&self.key()).as_bytes())
+            && only(headers, &SEC_WEBSOCKET_ACCEPT) == Some(&*answer_to(&self.key()))
             // No extension was offered, so none can have been chosen.
             && !headers.contains_key(SEC_WEBSOCKET_EXTENSIONS);
         if !is_web_socket {
             return bad("the server does not speak WebSocket");
         }
         let chosen = headers.contains_key(SEC_WEBSOCKET_PROTOCOL);
-        if chosen && only(headers, &SEC_WEBSOCKET_PROTOCOL) != self.subprotocol.map(str::as_bytes) {
+        if chosen && only(headers, &SEC_WEBSOCKET_PROTOCOL) != self.subprotocol {
             return bad("the server chose a subprotocol that was not offered");
         }
         Ok(())
@@ -111,6 +113,8 @@ async fn exchange(
     request: Request<Empty<Bytes>>,
     header_bytes: usize,
 ) -> io::Result<(ResponseHead, Socket, Bytes)> {
+    let socket = SharedSocket::new(socket);
+    socket.begin_request();
     let handshake = http1::Builder::new()
         .max_header_size(header_bytes)
         .title_case_headers(true)
@@ -129,7 +133,9 @@ async fn exchange(
         ending.await.map_err(cause_of)?;
     }
     let parts = connection.into_parts();
-    Ok((head, parts.io.into_inner(), parts.read_buf))
+    let socket = parts.io.into_inner().into_socket();
+    let socket = socket.ok_or_else(|| io::Error::other("the socket is still in use"))?;
+    Ok((head, socket, parts.read_buf))
 }
 
 fn cause_of(error: hyper::Error) -> io::Error {
@@ -159,19 +165,6 @@ impl Error for Interrupted {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.0.source()
     }
-}
-
-/// Returns `true` if a header with a list of words contains this word.
-fn lists(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|it| it.trim().eq_ignore_ascii_case(word))
-}
-
-/// The value of a header that occurs exactly once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?;
-    values.next().is_none().then_some(value.as_bytes())
 }
 
 /// Returns `true` if the text is a token of HTTP.

@@ -8,62 +8,6 @@ use http::StatusCode;
 
 use crate::log_limit::LogLimiter;
 
-/// A status code of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::net) struct Status(pub(in crate::net) u16);
-
-impl Status {
-    /// The standard name of the code. The text that a server sends is never shown, because it may be anything.
-    fn name(self) -> &'static str {
-        match self.0 {
-            101 => "Switching Protocols",
-            200 => "OK",
-            202 => "Accepted",
-            204 => "No Content",
-            301 => "Moved Permanently",
-            302 => "Found",
-            303 => "See Other",
-            304 => "Not Modified",
-            307 => "Temporary Redirect",
-            308 => "Permanent Redirect",
-            400 => "Bad Request",
-            401 => "Unauthorized",
-            403 => "Forbidden",
-            404 => "Not Found",
-            405 => "Method Not Allowed",
-            408 => "Request Timeout",
-            411 => "Length Required",
-            413 => "Content Too Large",
-            415 => "Unsupported Media Type",
-            417 => "Expectation Failed",
-            426 => "Upgrade Required",
-            429 => "Too Many Requests",
-            431 => "Request Header Fields Too Large",
-            500 => "Internal Server Error",
-            501 => "Not Implemented",
-            502 => "Bad Gateway",
-            503 => "Service Unavailable",
-            504 => "Gateway Timeout",
-            505 => "HTTP Version Not Supported",
-            // The name of each class in the specification.
-            code => match code / 100 {
-                1 => "Informational",
-                2 => "Successful",
-                3 => "Redirection",
-                4 => "Client Error",
-                5 => "Server Error",
-                _ => "Unknown",
-            },
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.0, self.name())
-    }
-}
-
 /// The reason why a request is refused. All of its text is fixed: it contains no part of the request (E1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::net) struct HttpRefusal {
@@ -131,6 +75,11 @@ impl HttpRefusal {
         "The server is stopping. Try again later.",
     );
 
+    /// A repeated header that a proxy may read in another way.
+    pub(in crate::net) const TWICE: HttpRefusal = HttpRefusal::malformed(
+        "The head is malformed: a header that may stand there once stands twice.",
+    );
+
     /// The path of the request is not served.
     pub(in crate::net) const NO_SUCH_PATH: HttpRefusal = HttpRefusal::new(
         StatusCode::NOT_FOUND,
@@ -144,8 +93,8 @@ impl HttpRefusal {
     );
 
     /// A body whose end cannot be found.
-    pub(in crate::net) const CHUNKS: HttpRefusal =
-        HttpRefusal::malformed("The chunks of the body are malformed.");
+    pub(in crate::net) const BROKEN_BODY: HttpRefusal =
+        HttpRefusal::malformed("The body ends too early, or its chunks are malformed.");
 }
 
 /// The HTTP status with which a server refused a connection or a message.
@@ -187,8 +136,22 @@ impl Refused {
 }
 
 impl fmt::Display for Refused {
+    /// Shows the standard name of the status. The text that a server sends is never shown, because it may be anything.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server refused: {}", Status(self.status))
+        let known = StatusCode::from_u16(self.status).ok().and_then(|it| it.canonical_reason());
+        let name = match (self.status, known) {
+            // The name since RFC 9110.
+            (413, _) => "Content Too Large",
+            (_, Some(name)) => name,
+            // The name of the class.
+            (100..200, None) => "Informational",
+            (200..300, None) => "Successful",
+            (300..400, None) => "Redirection",
+            (400..500, None) => "Client Error",
+            (500..600, None) => "Server Error",
+            _ => "Unknown",
+        };
+        write!(f, "the server refused: {} {name}", self.status)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 
 /// A WebSocket on a connected socket, after the handshake. Each WebSocket message carries one JSON-RPC message.
 ///
-/// It receives text and binary messages alike, and sends text. It answers pings. It pings a remote that
+/// It receives text and binary messages alike, and sends text. It answers every ping. It pings a remote that
 /// is silent for a while, and ends the connection if no sign of life follows. A message over the
 /// profile's limit, or one that takes longer than its [`read_timeout`](Profile::read_timeout), ends the
 /// connection too, because there is no way to skip the rest of it. So does a text message that is not
@@ -171,21 +171,20 @@ impl WebSocket {
         Poll::Ready(self.finish(inbox))
     }
 
-    /// Appends a due pong and a due ping to the end of the outbox. The next ones wait until these are sent, so a
-    /// remote that pings and does not read costs two frames at most: only the last ping needs an answer.
+    /// Appends the due pongs and a due ping to the end of the outbox. The next ones wait until these are sent, so a
+    /// remote that pings and does not read costs bounded memory.
     fn append_controls(&mut self, outbox: &mut Outbox) {
         if outbox.sent() < self.control_end {
             return;
         }
-        let pong = self.reader.take_pong();
-        if let Some(pong) = &pong {
-            outbox.append_control(ControlKind::Pong, pong);
+        let before = outbox.len();
+        for ping in self.reader.take_pings() {
+            outbox.append_control(ControlKind::Pong, &ping);
         }
-        let has_ping = std::mem::take(&mut self.wants_ping);
-        if has_ping {
+        if std::mem::take(&mut self.wants_ping) {
             outbox.append_control(ControlKind::Ping, &Control::new(b""));
         }
-        if pong.is_some() || has_ping {
+        if outbox.len() > before {
             self.control_end = outbox.sent() + outbox.len() as u64;
         }
     }

@@ -14,9 +14,12 @@ pub(super) struct FrameReader {
     limit: usize,
     /// Distinguishes one message from the next.
     serial: u64,
-    /// The payload of the last ping, until it is answered. Few connections ever have one.
-    pong: Option<Box<Control>>,
+    /// The pings that are not answered yet. Few connections ever have one.
+    pings: Option<Box<Pings>>,
 }
+
+/// Maximum size of the pings that wait for their answer. The pings of one read always fit.
+const PING_BYTES: usize = 64 * 1024;
 
 /// The reason why no more messages come.
 pub(super) enum WebSocketEnd {
@@ -30,7 +33,7 @@ pub(super) enum WebSocketEnd {
 
 impl FrameReader {
     pub(super) fn new(role: Role, limit: usize) -> Self {
-        FrameReader { decoder: WsDecoder::new(role, limit), limit, serial: 0, pong: None }
+        FrameReader { decoder: WsDecoder::new(role, limit), limit, serial: 0, pings: None }
     }
 
     /// The largest size of a message, in bytes.
@@ -71,17 +74,44 @@ impl FrameReader {
         self.decoder.is_inside().then_some(partial)
     }
 
-    /// The payload of the pong that is due, if one is.
-    pub(super) fn take_pong(&mut self) -> Option<Box<Control>> {
-        self.pong.take()
+    /// Removes the pings that are not answered yet.
+    pub(super) fn take_pings(&mut self) -> impl Iterator<Item = Control> + use<> {
+        self.pings.take().into_iter().flatten()
     }
 
     fn note_ping(&mut self) {
-        let ping = *self.decoder.ping();
-        match &mut self.pong {
-            Some(pong) => **pong = ping,
-            None => self.pong = Some(Box::new(ping)),
+        self.pings.get_or_insert_default().push(self.decoder.ping().as_bytes());
+    }
+}
+
+/// The payloads of pings, in the order of their arrival.
+#[derive(Default)]
+struct Pings {
+    /// Each payload after its length, which is one byte.
+    payloads: Vec<u8>,
+    /// The position of the next one.
+    next: usize,
+}
+
+impl Pings {
+    /// A remote that pings and does not read gets no answer to its older pings, which RFC 6455 allows in section 5.5.3.
+    fn push(&mut self, payload: &[u8]) {
+        if self.payloads.len() + 1 + payload.len() > PING_BYTES {
+            self.payloads.clear();
         }
+        self.payloads.push(payload.len() as u8);
+        self.payloads.extend_from_slice(payload);
+    }
+}
+
+impl Iterator for Pings {
+    type Item = Control;
+
+    fn next(&mut self) -> Option<Control> {
+        let (&length, rest) = self.payloads.get(self.next..)?.split_first()?;
+        let payload = rest.get(..usize::from(length))?;
+        self.next += 1 + payload.len();
+        Some(Control::new(payload))
     }
 }
 

@@ -1,21 +1,23 @@
-use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use super::*;
+use crate::sys::Signal;
 
-const SHORT: Duration = Duration::from_millis(30);
+pub(super) const SHORT: Duration = Duration::from_millis(30);
 const LONG: Duration = Duration::from_secs(600);
 
 /// The actions of a watchdog, in order.
 #[derive(Debug, PartialEq)]
-enum Did {
+pub(super) enum Did {
     Hear(Signal),
     BeforeExit,
     End(i32),
 }
 
 /// A watchdog that does not end this process.
-fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Receiver<Did>) {
+pub(super) fn tame(
+    on_signal: impl Fn(Signal, &Alarm) + Send + 'static,
+) -> (Watchdog, Receiver<Did>) {
     let (tell, told) = channel();
     let (of_signal, before_exit) = (tell.clone(), tell.clone());
     let watchdog = Watchdog::start_with_end(
@@ -31,7 +33,7 @@ fn tame(on_signal: impl Fn(Signal, &Alarm) + Send + 'static) -> (Watchdog, Recei
 }
 
 /// Its actions until its thread ended.
-fn all(told: &Receiver<Did>) -> Vec<Did> {
+pub(super) fn all(told: &Receiver<Did>) -> Vec<Did> {
     told.iter().collect()
 }
 
@@ -138,68 +140,4 @@ fn a_panic_in_a_callback_does_not_stop_it() {
     );
     watchdog.unwrap().alarm().arm(Duration::ZERO, CountsFrom::Trigger, 4);
     assert_eq!(told.recv(), Ok(4));
-}
-
-/// The names of the tests below that run in a process of their own.
-const HELPER: &str = "server::watchdog::tests::helper";
-const ROLE: &str = "DUET_RPC_TEST_ROLE";
-
-fn as_a_process(role: &str) -> ExitStatus {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", HELPER, "--ignored", "--nocapture"]).env(ROLE, role);
-    command.output().unwrap().status
-}
-
-#[test]
-fn each_signal_is_reported_by_its_name() {
-    assert_eq!(as_a_process("signals").code(), Some(0));
-}
-
-#[test]
-fn a_signal_ends_a_process_whose_only_thread_spins() {
-    assert_eq!(as_a_process("stuck").code(), Some(7));
-}
-
-#[test]
-fn a_signal_that_nobody_receives_any_more_is_ignored() {
-    assert_eq!(as_a_process("ignored signal").code(), Some(0));
-}
-
-#[test]
-#[ignore = "the tests above run this in another process"]
-fn helper() {
-    let role = std::env::var(ROLE).unwrap_or_default();
-    match role.as_str() {
-        "signals" => {
-            let (_watchdog, told) = tame(|_, _| {});
-            for signal in [Signal::Terminate, Signal::HangUp, Signal::Interrupt, Signal::HangUp] {
-                raise(signal);
-                assert_eq!(told.recv(), Ok(Did::Hear(signal)));
-                assert_eq!(
-                    signal_hook::low_level::signal_name(signal.number()),
-                    Some(signal.name())
-                );
-            }
-        }
-        "stuck" => {
-            let on_signal =
-                |_: ShutdownTrigger, alarm: &Alarm| alarm.arm(SHORT, CountsFrom::Trigger, 7);
-            let _watchdog = Watchdog::start(Box::new(on_signal), Box::new(|| {})).unwrap();
-            raise(Signal::Terminate);
-            loop {
-                std::hint::spin_loop();
-            }
-        }
-        "ignored signal" => {
-            let (watchdog, told) = tame(|_, _| {});
-            drop(watchdog);
-            assert_eq!(all(&told), []);
-            raise(Signal::Terminate);
-        }
-        _ => {}
-    }
-}
-
-fn raise(signal: Signal) {
-    signal_hook::low_level::raise(signal.number()).unwrap();
 }

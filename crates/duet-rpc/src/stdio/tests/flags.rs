@@ -1,5 +1,7 @@
 //! Flags of descriptors that other processes share.
 
+#[cfg(target_os = "linux")]
+use rustix::fs::OFlags;
 use rustix::fs::fcntl_getfl;
 
 use super::*;
@@ -16,6 +18,7 @@ async fn shared_descriptors_keep_their_flags() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn changed_flags_are_restored() {
     // A named pipe that nobody reads cannot be opened again for writing.
@@ -45,6 +48,7 @@ async fn changed_flags_are_restored() {
     restore.put_back();
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_pipe_is_never_made_smaller() {
     let (input, remote) = pipe().unwrap();

@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 
 use duet_rpc_proto::Profile;
 use duet_rpc_proto::frame::{Event, Framing};
-use rustix::fs::OFlags;
 use rustix::pipe::pipe;
 
 use super::*;
@@ -75,7 +74,10 @@ fn stdio_without_a_runtime_is_an_error_without_a_panic() {
 }
 
 /// Makes a named pipe, and opens it: for reading, and for writing.
+#[cfg(target_os = "linux")]
 fn named_pipe(name: &str) -> (std::path::PathBuf, OwnedFd, OwnedFd) {
+    use rustix::fs::{Mode, OFlags};
+
     let path = temporary_path(name);
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();

@@ -5,8 +5,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
 
-use rustix::pipe::{PipeFlags, pipe_with};
-
 use super::*;
 
 /// More than any pipe or socket here holds.
@@ -56,9 +54,10 @@ async fn end_of_input_directly_after_a_short_read_is_noticed() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn all_packets_of_a_packet_pipe_are_received() {
-    let (input, remote) = pipe_with(PipeFlags::DIRECT).unwrap();
+    let (input, remote) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::DIRECT).unwrap();
     let mut stdio = Stdio::from_fds(input, nothing()).unwrap();
     let mut remote = File::from(remote);
     for _ in 0..3 {
@@ -198,6 +197,7 @@ async fn a_socket_that_was_reset_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_named_pipe_that_is_opened_again_has_still_ended() {
     let (path, input, remote) = named_pipe("reopened");

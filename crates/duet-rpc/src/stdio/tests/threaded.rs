@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 
-use rustix::pipe::{PipeFlags, pipe, pipe_with};
+use rustix::pipe::pipe;
 
 use super::*;
 
@@ -74,7 +74,10 @@ fn a_thread_that_waits_for_input_does_not_hold_up_the_runtime() {
 
 #[tokio::test]
 async fn a_shared_terminal_that_was_made_non_blocking_is_waited_for() {
-    let (input, remote) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+    let (input, remote) = pipe().unwrap();
+    for end in [&input, &remote] {
+        rustix::io::ioctl_fionbio(end, true).unwrap();
+    }
     let descriptor = Arc::new(Descriptor::of_unknown_kind(input));
     let mut input = crate::stdio::threaded::StdinReader::start(descriptor).unwrap();
     let (mut inbox, mut found) = (inbox(), Vec::new());

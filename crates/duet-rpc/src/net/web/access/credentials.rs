@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use super::request::AccessHead;
-use crate::remote::Identity;
+use crate::remote::{Identity, TokenMark};
 
 /// The prefix of a subprotocol that carries a token.
 pub(super) const BEARER: &str = "bearer.";
@@ -28,16 +28,20 @@ const PARAMETER: &str = "token";
 pub(super) struct Token {
     pub(super) secret: String,
     pub(super) identity: Option<Arc<Identity>>,
+    /// Tells apart the bearers of tokens without a name.
+    pub(super) mark: Option<TokenMark>,
 }
 
 impl Token {
     pub(super) fn new(secret: impl Into<String>) -> Self {
-        Token { secret: secret.into(), identity: None }
+        let secret = secret.into();
+        let mark = Some(TokenMark::new(&secret));
+        Token { secret, identity: None, mark }
     }
 
     pub(super) fn named(name: impl Into<String>, secret: impl Into<String>) -> Self {
         let identity = Some(Arc::new(Identity::token(name)));
-        Token { secret: secret.into(), identity }
+        Token { secret: secret.into(), identity, mark: None }
     }
 }
 
@@ -74,16 +78,18 @@ impl<'a> Credential<'a> {
         Credential { text: text.as_bytes().into(), decoded: decode(text) }
     }
 
-    /// The position of the token among the accepted ones. All are compared, even after a match: the time must
-    /// not reveal which one matched.
+    /// The position of the token among the accepted ones; the token itself wins over its decoded form. All are
+    /// compared, even after a match: the time must not reveal which one matched.
     pub(super) fn position<'t>(&self, accepted: impl Iterator<Item = &'t Token>) -> Option<usize> {
-        let fits = |token: &Token| {
+        let decoded = self.decoded.as_deref().unwrap_or_default();
+        let (mut literal, mut of_decoded) = (None, None);
+        for (position, token) in accepted.enumerate() {
             let secret = token.secret.as_bytes();
-            let decoded = self.decoded.as_deref().unwrap_or_default();
-            (is_same(&self.text, secret) | is_same(decoded, secret)) & !secret.is_empty()
-        };
-        let matches = accepted.enumerate().filter(|(_, token)| fits(token));
-        matches.fold(None, |found, (position, _)| found.or(Some(position)))
+            let position = |fits: bool| (fits & !secret.is_empty()).then_some(position);
+            literal = literal.or(position(is_same(&self.text, secret)));
+            of_decoded = of_decoded.or(position(is_same(decoded, secret)));
+        }
+        literal.or(of_decoded)
     }
 }
 

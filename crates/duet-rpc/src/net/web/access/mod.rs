@@ -31,8 +31,9 @@ use self::host::{Authority, RequestHost};
 pub use self::origin::{OriginPattern, OriginPatternError};
 use self::request::AccessHead;
 pub use self::token_file::{TokenFile, TokenFileError};
+use super::headers::only;
 use super::status::HttpRefusal;
-use crate::remote::Identity;
+use crate::remote::{Identity, TokenMark};
 
 /// Decides which requests a WebSocket or HTTP server accepts.
 ///
@@ -87,6 +88,8 @@ pub struct AccessPolicy {
 pub(in crate::net) struct Admitted {
     /// The identity of the token that it shows; `None` for a token without a name, or if none is needed.
     pub(in crate::net) identity: Option<Arc<Identity>>,
+    /// Tells apart the bearers of tokens without a name.
+    pub(in crate::net) mark: Option<TokenMark>,
     /// The value of `Sec-WebSocket-Protocol` in the answer to a handshake.
     #[cfg_attr(not(feature = "websocket"), expect(dead_code, reason = "of WebSocket alone"))]
     pub(in crate::net) subprotocol: Option<HeaderValue>,
@@ -121,7 +124,7 @@ const ORIGIN: HttpRefusal = HttpRefusal::new(
 );
 const TOKEN: HttpRefusal = HttpRefusal::new(
     StatusCode::UNAUTHORIZED,
-    "A token is needed. Send it in the header Authorization: Bearer TOKEN.",
+    "A valid token is needed. Send it in the header Authorization: Bearer TOKEN.",
 )
 .with_headers(&[("www-authenticate", "Bearer")]);
 const TOKENS: HttpRefusal =
@@ -239,17 +242,18 @@ impl AccessPolicy {
         let is_preflight = parts.method == Method::OPTIONS
             && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
             && page == Page::Allowed;
-        let identity = if is_preflight { None } else { self.find_identity(&head, page)? };
+        let (identity, mark) = match is_preflight {
+            true => (None, None),
+            false => self.find_identity(&head, page)?,
+        };
         let subprotocol = self.choose_subprotocol(&head);
-        Ok(Admitted { identity, subprotocol, origin, is_preflight })
+        Ok(Admitted { identity, mark, subprotocol, origin, is_preflight })
     }
 
     /// The value of `Access-Control-Allow-Origin` for the response to a request, even if the request is refused:
     /// `None` unless the origin is allowed by name or pattern.
     pub(in crate::net) fn cors_origin(&self, parts: &Parts) -> Option<HeaderValue> {
-        let mut origins = parts.headers.get_all(http::header::ORIGIN).iter();
-        let origin = origins.next()?.to_str().ok()?;
-        if origins.next().is_some() { None } else { self.to_cors_origin(origin.trim()) }
+        self.to_cors_origin(only(&parts.headers, &http::header::ORIGIN)?.trim())
     }
 
     fn to_cors_origin(&self, origin: &str) -> Option<HeaderValue> {
@@ -292,10 +296,10 @@ impl AccessPolicy {
         &self,
         head: &AccessHead<'_>,
         page: Page,
-    ) -> Result<Option<Arc<Identity>>, HttpRefusal> {
+    ) -> Result<(Option<Arc<Identity>>, Option<TokenMark>), HttpRefusal> {
         let from_file = self.token_file.as_ref().map(|file| file.tokens(Instant::now()));
         if self.tokens.is_empty() && from_file.is_none() {
-            return Ok(None);
+            return Ok((None, None));
         }
         let accepted =
             || self.tokens.iter().chain(from_file.iter().flat_map(|tokens| tokens.iter()));
@@ -306,7 +310,7 @@ impl AccessPolicy {
             return Err(TOKENS);
         }
         let token = first.and_then(|position| accepted().nth(position)).ok_or(TOKEN)?;
-        Ok(token.identity.clone())
+        Ok((token.identity.clone(), token.mark))
     }
 
     fn choose_subprotocol(&self, head: &AccessHead<'_>) -> Option<HeaderValue> {

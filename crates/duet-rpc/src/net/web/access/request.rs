@@ -28,10 +28,7 @@ pub(super) struct AccessHead<'a> {
 
 const TARGET: HttpRefusal = HttpRefusal::malformed("The target of the request is malformed.");
 const NO_HOST: HttpRefusal = HttpRefusal::malformed("The request has to have one Host header.");
-const TWICE: HttpRefusal = HttpRefusal::malformed(
-    "The head is malformed: a header that may stand there once stands twice.",
-);
-const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a header is no text.");
+const NO_TEXT: HttpRefusal = HttpRefusal::malformed("The head is malformed: a header is not text.");
 const DIFFERENT: HttpRefusal =
     HttpRefusal::malformed("The target of the request and its Host header name different servers.");
 
@@ -63,7 +60,7 @@ impl<'a> AccessHead<'a> {
                 _ => continue,
             };
             if single.replace(text(value)?).is_some() {
-                return Err(TWICE);
+                return Err(HttpRefusal::TWICE);
             }
         }
         let needs_host = match parts.version {

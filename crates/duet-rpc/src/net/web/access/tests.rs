@@ -141,7 +141,7 @@ fn t3_doubtful_heads_are_refused_with_a_reason() {
     }
     let mut opaque = parts("POST / HTTP/1.1\r\n\r\n");
     opaque.headers.insert("host", HeaderValue::from_bytes(b"\xff").expect("opaque"));
-    assert!(local().check(&opaque, false).expect_err("refused").why.contains("no text"));
+    assert!(local().check(&opaque, false).expect_err("refused").why.contains("not text"));
     // HTTP/2 names the server in the target.
     for (head, is_ok) in [
         ("POST http://localhost:8080/ HTTP/2\r\n\r\n", true),
@@ -434,4 +434,31 @@ fn t3_a_preflight_shows_no_token_and_an_allowed_page_may_read_the_answer() {
     let refused =
         parts("POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example\r\n\r\n");
     assert_eq!(access.cors_origin(&refused).expect("allowed"), "https://app.example");
+}
+
+/// The token of one user may be the encoded token of another.
+#[test]
+fn t3_a_token_wins_over_the_decoded_form_of_another() {
+    let access = local().named_token("ada", "s3cret").named_token("bob", "czNjcmV0");
+    for (offered, name) in [("bearer.s3cret", "ada"), ("bearer.czNjcmV0", "bob")] {
+        let head = format!(
+            "GET / HTTP/1.1\r\nHost: localhost\r\nSec-WebSocket-Protocol: {offered}\r\n\r\n"
+        );
+        let admitted = check(&access, &head).expect("it has a token");
+        let identity = admitted.identity.expect("it has a name");
+        assert_eq!(identity.token_name(), Some(name), "{offered}");
+    }
+}
+
+#[test]
+fn t3_tokens_without_a_name_are_told_apart() {
+    let mark = |access: AccessPolicy, token: &str| {
+        let head =
+            format!("POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+        check(&access, &head).expect("it has a token").mark
+    };
+    let unnamed = |token: &str| mark(local().token(token), token);
+    assert_eq!(unnamed("one"), unnamed("one"));
+    assert_ne!(unnamed("one"), unnamed("two"));
+    assert_eq!(mark(local().named_token("ada", "s3cret"), "s3cret"), None);
 }

@@ -1,0 +1,1 @@
+//! Calls for the command: none, because the crates that it uses have safe ones.
