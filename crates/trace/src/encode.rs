@@ -44,6 +44,12 @@ pub(crate) fn write_before_message(record: &Record<'_>, out: &mut Vec<u8>) {
         let _ = write!(out, r#"{{"c2s":{},"s2c":{},"err":{}}}"#, end.c2s, end.s2c, end.err);
     }
     bytes(out, "tail", record.tail.as_ref());
+    if let Some(mask) = record.mask {
+        name(out, "mask", Some(&format!("{:08x}", u32::from_be_bytes(mask))));
+    }
+    if let Some(Bytes(raw)) = &record.raw {
+        base64(out, "raw64", raw);
+    }
     // The body comes last, so that a line which is cut at a width shows everything else.
     match &record.body {
         Some(Body::Msg(_)) => out.extend_from_slice(br#","msg":"#),

@@ -1,5 +1,6 @@
 //! The members of a message that tell requests, answers and notifications apart.
 
+use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::Id;
 use duet_rpc_proto::text::{Kind as JsonKind, Member, Text};
 
@@ -42,6 +43,14 @@ pub(crate) fn envelope(text: &Text<'_>) -> (Kind, Envelope) {
             (if is_empty { Kind::Invalid } else { Kind::Batch }, envelope)
         }
         JsonKind::Scalar => (Kind::Invalid, envelope),
+    }
+}
+
+/// The kind of one message.
+pub(crate) fn kind_of(json: &str) -> Kind {
+    match Text::check(json.as_bytes(), Limits::MAX_DEPTH) {
+        Ok(text) if text.kind() == JsonKind::Object => object_kind(&text),
+        _ => Kind::Invalid,
     }
 }
 

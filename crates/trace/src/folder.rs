@@ -1,29 +1,28 @@
 //! The folder of traces: names of files, access modes, and the number of files that are kept.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::collections::BTreeMap;
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use crate::sys;
 use crate::time::Timestamp;
 
 /// The end of the name of a trace file.
 pub const EXTENSION: &str = "jsonl";
 
-/// The folder of traces: `duet-rpc/traces` in the user's state directory. `None` if there is no home
-/// directory.
+/// The folder of traces: `duet-rpc/traces` in the user's state directory, on Windows in `LOCALAPPDATA`. `None` if there is
+/// no home directory.
 pub fn default_folder() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-    let state = absolute("XDG_STATE_HOME");
-    let state = state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-    state.map(|state| state.join("duet-rpc").join("traces"))
+    sys::state_folder().map(|state| state.join("duet-rpc").join("traces"))
 }
 
 /// The name of a session: its start, the name of its program and the process id of the recorder.
 pub fn session_name(start: Timestamp, program: &str, pid: u32) -> String {
     let compact: String = start.to_string().chars().filter(|it| !"-:".contains(*it)).collect();
     let time = compact.split('.').next().unwrap_or_default();
-    let program = program.rsplit('/').next().unwrap_or_default();
+    let program = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
     let is_plain = |it: &char| it.is_ascii_alphanumeric() || "-_.".contains(*it);
     let program: String = program.chars().filter(is_plain).take(32).collect();
     let program = program.trim_start_matches('.');
@@ -42,46 +41,48 @@ fn is_session(name: &str) -> bool {
     begins && name.ends_with(&format!(".{EXTENSION}"))
 }
 
-/// Creates a folder, and the folders above it, for this user only.
+/// The session of a file that [`session_name`] named: its name without the number of a part.
+fn session_of(name: &str) -> &str {
+    let stem = name.strip_suffix(EXTENSION).and_then(|it| it.strip_suffix('.')).unwrap_or(name);
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    match stem.rsplit_once('.') {
+        Some((session, part)) if is_number(part) => session,
+        _ => stem,
+    }
+}
+
+/// Creates a folder, and the folders above it, for this user only, whatever the umask is.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Makes an existing folder private.
-pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    let mode = fs::metadata(folder)?.permissions().mode();
-    match mode & 0o077 {
-        0 => Ok(()),
-        _ => fs::set_permissions(folder, Permissions::from_mode(0o700)),
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent() {
+        create_folder(above)?;
+    }
+    match sys::create_folder(folder) {
+        // Another tap was faster.
+        Err(_) if folder.is_dir() => Ok(()),
+        created => created,
     }
 }
 
-/// Creates a trace file for this user only, or empties an existing one.
-pub(crate) fn create_file(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let kind = file.metadata()?;
-    // Devices and pipes keep their mode.
-    let is_regular = kind.is_file() && !kind.file_type().is_char_device();
-    if is_regular && kind.permissions().mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
-}
-
-/// Removes the oldest traces of a folder. Other files stay.
+/// Removes the oldest traces of a folder, each with all of its parts. Other files stay.
 pub(crate) fn keep_newest(folder: &Path, keep: usize) -> io::Result<()> {
-    let mut found = Vec::new();
+    let mut found: BTreeMap<String, (Option<SystemTime>, Vec<String>)> = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
         let Some(name) = name.to_str().filter(|name| is_session(name)) else { continue };
         // The time of the last change, so that a long session that still runs counts as new.
         let changed = entry.metadata().and_then(|it| it.modified());
-        found.push((changed.ok(), name.to_owned()));
+        let (newest, parts) = found.entry(session_of(name).to_owned()).or_default();
+        *newest = (*newest).max(changed.ok());
+        parts.push(name.to_owned());
     }
+    let mut found: Vec<_> = found.into_values().collect();
     found.sort();
     let surplus = found.len().saturating_sub(keep);
-    for (_, name) in found.into_iter().take(surplus) {
+    for name in found.into_iter().take(surplus).flat_map(|(_, parts)| parts) {
         // Another tap may have removed it.
         let _ = fs::remove_file(folder.join(name));
     }
@@ -118,7 +119,9 @@ mod tests {
             ("", "20260102T030405Z-session-7"),
         ] {
             assert_eq!(session_name(start, program, 7), name);
-            assert!(is_session(&format!("{name}.jsonl")) && is_session(&format!("{name}.2.jsonl")));
+            for file in [format!("{name}.jsonl"), format!("{name}.2.jsonl")] {
+                assert!(is_session(&file) && session_of(&file) == name, "{file}");
+            }
         }
         for other in ["notes.jsonl", "20260102T030405Z-a.txt", "20260102T030405Zü", ""] {
             assert!(!is_session(other), "{other}");

@@ -54,6 +54,10 @@ struct Members<'a> {
     tail: Option<Cow<'a, str>>,
     #[serde(borrow)]
     tail64: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    mask: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    raw64: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "even_null")]
     msg: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -76,7 +80,7 @@ struct Members<'a> {
 
 /// Parses a header.
 pub(crate) fn header(line: &[u8]) -> Result<Header, String> {
-    serde_json::from_slice(line).map_err(|error| error.to_string())
+    serde_json::from_slice(line).map_err(|error| reason(&error))
 }
 
 impl Record<'_> {
@@ -93,7 +97,7 @@ impl Record<'_> {
 
 /// Parses a record. Its texts borrow from the line where they have no escapes.
 pub(crate) fn record(line: &[u8]) -> Result<Record<'_>, String> {
-    let it: Members<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let it: Members<'_> = serde_json::from_slice(line).map_err(|error| reason(&error))?;
     let body = match (it.msg, it.text, it.b64) {
         (Some(msg), _, _) => Some(Body::Msg(msg.get().into())),
         (_, Some(text), _) => Some(Body::Text(text)),
@@ -116,6 +120,8 @@ pub(crate) fn record(line: &[u8]) -> Result<Record<'_>, String> {
         head: bytes(it.head, it.head64)?,
         body,
         tail: bytes(it.tail, it.tail64)?,
+        mask: it.mask.map(|key| mask(&key)).transpose()?,
+        raw: bytes(None, it.raw64)?,
         cut: it.cut,
         redacted: it.redacted,
         why: it.why,
@@ -142,6 +148,19 @@ fn bytes<'a>(
         (None, Some(base64)) => Some(Bytes(decode(&base64)?.into())),
         (None, None) => None,
     })
+}
+
+fn mask(text: &str) -> Result<[u8; 4], String> {
+    let key = Some(text).filter(|text| text.len() == 8).map(|text| u32::from_str_radix(text, 16));
+    let key = key.and_then(Result::ok).ok_or_else(|| format!("not a mask: {text}"))?;
+    Ok(key.to_be_bytes())
+}
+
+/// The reason of an error in JSON, with the column: the line of the file is known.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    format!("{text} (column {})", error.column())
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, String> {

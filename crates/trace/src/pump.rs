@@ -8,17 +8,14 @@
 //! | the reader of the output closes it | [`Stop::Closed`], even while no bytes pass; the caller closes the input |
 //! | reading or writing fails | [`Stop::Failed`]; the caller closes both |
 //!
-//! `poll` before each read notices a reader that has closed the output. Without it, the first bytes after
-//! that would be taken from a sender that should get EPIPE for them.
+//! A wait before each read notices a reader that has closed the output. Without it, the first bytes after
+//! that would be taken from a sender that should get EPIPE for them. On Windows nothing can wait for both, so it
+//! is so there.
 
-use std::io;
-use std::os::fd::AsFd;
-
-use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{Errno, read, write};
+use std::io::{self, ErrorKind};
 
 use crate::queue::{BUFFER, Feed};
+use crate::sys::{self, ByteStream};
 
 /// The reason why a pump ended.
 #[derive(Debug)]
@@ -32,8 +29,16 @@ pub enum Stop {
 }
 
 impl Stop {
+    /// The reason that an error stands for.
+    pub(crate) fn from_error(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Stop::Closed,
+            _ => Stop::Failed(error),
+        }
+    }
+
     /// The reason, for a record. A usual end has none.
-    fn why(&self) -> Option<String> {
+    pub(crate) fn why(&self) -> Option<String> {
         match self {
             Stop::Eof => None,
             Stop::Closed => Some("the reader closed the stream".to_owned()),
@@ -43,14 +48,13 @@ impl Stop {
 }
 
 /// Forwards bytes until the input ends or the output is closed. Without a feed, nothing is recorded.
-pub fn pump(input: impl AsFd, output: impl AsFd, mut feed: Option<&mut Feed>) -> Stop {
+pub fn pump(input: impl ByteStream, output: impl ByteStream, mut feed: Option<&mut Feed>) -> Stop {
     let mut buffer = feed.as_mut().map_or_else(|| Vec::with_capacity(BUFFER), |it| it.buffer());
     let stop = loop {
         match step(&input, &output, &mut buffer, feed.as_deref_mut()) {
             Ok(true) => {}
             Ok(false) => break Stop::Eof,
-            Err(Errno::PIPE | Errno::CONNRESET) => break Stop::Closed,
-            Err(error) => break Stop::Failed(error.into()),
+            Err(error) => break Stop::from_error(error),
         }
     };
     if let Some(feed) = feed {
@@ -61,17 +65,17 @@ pub fn pump(input: impl AsFd, output: impl AsFd, mut feed: Option<&mut Feed>) ->
 
 /// Forwards the bytes of one read. `false` at the end of the input.
 fn step(
-    input: &impl AsFd,
-    output: &impl AsFd,
+    input: &impl ByteStream,
+    output: &impl ByteStream,
     buffer: &mut Vec<u8>,
     feed: Option<&mut Feed>,
-) -> Result<bool, Errno> {
-    wait_for_input(input, output)?;
+) -> io::Result<bool> {
+    sys::wait_for_input(input, output)?;
     buffer.clear();
-    match read(input, spare_capacity(buffer)) {
+    match sys::read(input, buffer) {
         Ok(0) => return Ok(false),
         Ok(_) => {}
-        Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+        Err(error) if is_passing(&error) => return Ok(true),
         Err(error) => return Err(error),
     }
     let at = feed.as_ref().map(|feed| feed.announce());
@@ -84,41 +88,20 @@ fn step(
     written.map(|()| true).map_err(|(_, error)| error)
 }
 
-/// Waits for input, or for the end of the output.
-fn wait_for_input(input: &impl AsFd, output: &impl AsFd) -> Result<(), Errno> {
-    loop {
-        let mut fds = [PollFd::new(input, PollFlags::IN), PollFd::new(output, PollFlags::empty())];
-        match poll(&mut fds, None) {
-            Ok(_) => {}
-            Err(Errno::INTR) => continue,
-            Err(error) => return Err(error),
-        }
-        if fds[1].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
-            return Err(Errno::PIPE);
-        }
-        if !fds[0].revents().is_empty() {
-            return Ok(());
-        }
-        if fds[1].revents().contains(PollFlags::NVAL) {
-            return Err(Errno::BADF);
-        }
-    }
+/// Returns `true` if the same call may succeed later.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock)
 }
 
 /// Writes all bytes, or returns the number that was written before the failure.
-fn write_all(output: &impl AsFd, bytes: &[u8]) -> Result<(), (usize, Errno)> {
+pub(crate) fn write_all(output: &impl ByteStream, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
     let mut count = 0;
     while count < bytes.len() {
-        match write(output, &bytes[count..]) {
+        match sys::write(output, &bytes[count..]) {
             Ok(written) => count += written,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => {
-                // Another process made the descriptor non-blocking.
-                let mut fds = [PollFd::new(output, PollFlags::OUT)];
-                match poll(&mut fds, None) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(error) => return Err((count, error)),
-                }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                sys::wait_for_room(output).map_err(|error| (count, error))?;
             }
             Err(error) => return Err((count, error)),
         }

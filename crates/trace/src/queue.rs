@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use crate::fault::FaultNote;
 use crate::record::Dir;
 
 /// The interval at which the recorder looks at the queue.
@@ -58,6 +59,7 @@ pub(crate) enum Event {
         lost: u64,
         why: Option<String>,
     },
+    Fault(Box<FaultNote>),
     Signal(i32),
     Exit {
         code: Option<i32>,
@@ -199,6 +201,26 @@ impl Feed {
         self.shared.now()
     }
 
+    /// The time at which the session started.
+    pub(crate) fn start(&self) -> Instant {
+        self.shared.start
+    }
+
+    /// Takes an announcement back: nothing will be written.
+    pub(crate) fn withdraw(&self) {
+        self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
+    }
+
+    /// Hands over a fault that was made. If there is no room for it, its record is lost.
+    pub(crate) fn fault(&mut self, note: FaultNote) {
+        let cost = fault_cost(&note);
+        if self.shared.queued.fetch_add(cost, Ordering::SeqCst) + cost > self.shared.limit {
+            self.shared.queued.fetch_sub(cost, Ordering::SeqCst);
+            return;
+        }
+        send(&self.sender, &self.shared, note.at, Event::Fault(Box::new(note)));
+    }
+
     /// Announces bytes that were read now and will be written next. Returns their time.
     pub(crate) fn announce(&self) -> u64 {
         let at = self.shared.now();
@@ -241,6 +263,11 @@ impl Feed {
         send(&self.sender, &self.shared, at, Event::Eof { dir: self.dir, lost, why });
         self.shared.announced[index(self.dir)].store(NONE, Ordering::SeqCst);
     }
+}
+
+/// The room that a fault takes in the queue.
+fn fault_cost(note: &FaultNote) -> usize {
+    ENTRY + note.rule.len() + note.body.as_ref().map_or(0, Vec::len)
 }
 
 fn index(dir: Dir) -> usize {
@@ -307,6 +334,11 @@ impl Inlet {
             unused.fetch_add(1, Ordering::Relaxed);
             let _ = self.recycle[index(dir)].send(bytes);
         }
+    }
+
+    /// Gives back the room of a fault.
+    pub(crate) fn forget_fault(&self, note: &FaultNote) {
+        self.shared.queued.fetch_sub(fault_cost(note), Ordering::SeqCst);
     }
 
     /// Waits for the next tick, or without bytes for the next event.

@@ -41,11 +41,15 @@ pub struct Record<'a> {
     pub body: Option<Body<'a>>,
     /// The bytes after the body, if they are not the canonical ones of the framing.
     pub tail: Option<Bytes<'a>>,
+    /// The key with which the body was masked (WebSocket).
+    pub mask: Option<[u8; 4]>,
+    /// All bytes of the message as they passed, if they are not the usual ones of one WebSocket frame.
+    pub raw: Option<Bytes<'a>>,
     /// The body is not whole: it was longer than the limit for bodies.
     pub cut: bool,
     /// Values in the body were replaced.
     pub redacted: bool,
-    /// The reason for a `broken` record, or for the end of a stream.
+    /// The reason for a `broken` record or for the end of a stream; the rule of a `fault`.
     pub why: Option<Cow<'a, str>>,
     /// The number of bytes that were not recorded (`loss`).
     pub lost: Option<u64>,
@@ -77,6 +81,8 @@ impl<'a> Record<'a> {
             head: None,
             body: None,
             tail: None,
+            mask: None,
+            raw: None,
             cut: false,
             redacted: false,
             why: None,
@@ -107,6 +113,7 @@ impl<'a> Record<'a> {
             head: self.head.map(Bytes::into_owned),
             body: self.body.map(Body::into_owned),
             tail: self.tail.map(Bytes::into_owned),
+            raw: self.raw.map(Bytes::into_owned),
             why: text(self.why),
             ..self
         }
@@ -170,12 +177,19 @@ pub enum Kind {
     Noise,
     /// White space outside of a frame.
     Blank,
+    /// The head of an HTTP request or response without a message.
+    Head,
+    /// A control frame of a WebSocket: `why` names it.
+    Control,
     /// The next bytes of the record before it in this direction: `broken`, `noise` or `stderr`.
     More,
     /// A line on stderr.
     Stderr,
     /// Bytes that passed and were not recorded, because the recorder was too slow.
     Loss,
+    /// The tap made a fault in a message (`--fault`). `why` has the rule, and the body is that of the
+    /// message as it came, if other bytes passed.
+    Fault,
     /// The stream ended.
     Eof,
     /// The tap received a signal and passed it on.
@@ -202,9 +216,12 @@ impl Kind {
             Kind::Broken => "broken",
             Kind::Noise => "noise",
             Kind::Blank => "blank",
+            Kind::Head => "head",
+            Kind::Control => "control",
             Kind::More => "more",
             Kind::Stderr => "stderr",
             Kind::Loss => "loss",
+            Kind::Fault => "fault",
             Kind::Eof => "eof",
             Kind::Signal => "signal",
             Kind::Exit => "exit",

@@ -125,6 +125,10 @@ fn run(mut inlet: Inlet, header: Header, options: Options, file: FileOptions) ->
                     lose(&mut session, dir, at, lost);
                     session.handle_eof(dir, at, why.as_deref());
                 }
+                Event::Fault(note) => {
+                    session.handle_fault(&note);
+                    inlet.forget_fault(&note);
+                }
                 Event::Signal(signal) => session.handle_signal(at, signal),
                 Event::Exit { code, signal, left } => session.handle_exit(at, code, signal, left),
                 Event::End => {

@@ -2,12 +2,14 @@
 //!
 //! | rule | replaces |
 //! |---|---|
-//! | `token` | the value of each member with this name, at any depth |
+//! | `token` | the value of each member with this name, in upper or lower case, at any depth |
 //! | `/params/token` | the value at this JSON pointer of a message, alone or in a batch |
-//! | a regular expression | each match in a string value, in noise and on stderr |
+//! | a regular expression | each match in a string, in a number and in the name of a member; in noise and on stderr |
 //!
 //! Names and pointers need JSON. So with such a rule, the body of a broken frame is left out, and so are
 //! noise and lines on stderr that mention the name.
+//!
+//! A string that is a JSON object or array is searched like one, for names and expressions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -45,7 +47,7 @@ impl Redactions {
     ///
     /// # Errors
     ///
-    /// If the rule is empty.
+    /// If the rule is empty, or looks like a pointer without its first `/`.
     pub fn add(&mut self, rule: &str) -> Result<(), BadRedaction> {
         match rule.strip_prefix('/') {
             Some(rest) => {
@@ -54,6 +56,13 @@ impl Redactions {
             }
             None if rule.is_empty() => {
                 return Err(BadRedaction("expected a name or a JSON pointer".to_owned()));
+            }
+            None if rule.contains('/') => {
+                let why = format!(
+                    "`{rule}` is neither a name nor a JSON pointer: did you mean /{rule}? \
+                     A `/` in a name is written as ~1"
+                );
+                return Err(BadRedaction(why));
             }
             None => self.names.push(rule.to_owned()),
         }
@@ -66,7 +75,9 @@ impl Redactions {
     ///
     /// If it is not a regular expression.
     pub fn add_value(&mut self, pattern: &str) -> Result<(), BadRedaction> {
-        let regex = Regex::new(pattern).map_err(|error| BadRedaction(error.to_string()))?;
+        let regex = Regex::new(pattern).map_err(|error| {
+            BadRedaction(format!("`{pattern}` is not a regular expression: {error}"))
+        })?;
         self.values.push(regex);
         Ok(())
     }
@@ -109,7 +120,11 @@ impl Redactions {
     /// Returns `true` if a member of the message itself, such as its id, is to be replaced.
     pub(crate) fn hides_member(&self, name: &str) -> bool {
         let is_member = |steps: &Vec<String>| matches!(&steps[..], [step] if step == name);
-        self.names.iter().any(|it| it == name) || self.pointers.iter().any(is_member)
+        self.is_name(name) || self.pointers.iter().any(is_member)
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        self.names.iter().any(|it| is_same_name(it, name))
     }
 
     /// Returns `true` if a text that is not a message mentions the name of a secret member.
@@ -117,7 +132,8 @@ impl Redactions {
         // The steps of an array have no names.
         let is_name = |step: &&String| step.parse::<u64>().is_err();
         let steps = self.pointers.iter().filter_map(|it| it.iter().rfind(is_name));
-        self.names.iter().chain(steps).any(|name| text.contains(name))
+        let text = text.to_lowercase();
+        self.names.iter().chain(steps).any(|name| text.contains(&name.to_lowercase()))
     }
 
     /// Replaces the matches of the regular expressions in any text, for example a command line.
@@ -138,6 +154,11 @@ impl Redactions {
 
     /// Replaces values in a JSON text and keeps every other byte. `None` if there are none to replace.
     pub fn apply_json(&self, text: &str) -> Option<String> {
+        self.apply_nested(text, 0)
+    }
+
+    /// Replaces values in a JSON text that is inside this many strings.
+    fn apply_nested(&self, text: &str, strings: usize) -> Option<String> {
         let is_batch = text.trim_ascii_start().starts_with('[');
         let mut walk = Walk {
             rules: self,
@@ -147,6 +168,7 @@ impl Redactions {
             place: 0,
             is_muted: false,
             is_batch,
+            strings,
         };
         let is_json = Text::check(text.as_bytes(), MAX_DEPTH).is_ok();
         if !is_json || walk.value(&mut Vec::new(), false).is_none() {
@@ -170,6 +192,18 @@ fn has_escape(text: &str) -> bool {
 /// The deepest nesting; a message is never deeper.
 const MAX_DEPTH: usize = duet_rpc_proto::Limits::MAX_DEPTH;
 
+/// The number of strings in which JSON is searched: JSON in a string of JSON in a string.
+const MAX_STRINGS: usize = 3;
+
+/// The deepest nesting of JSON in a string: the memory of the walk is the sum of all depths.
+const MAX_DEPTH_IN_STRING: usize = 128;
+
+/// Compares names of members: `token`, `Token` and `TOKEN` are one.
+fn is_same_name(a: &str, b: &str) -> bool {
+    let is_ascii = a.is_ascii() && b.is_ascii();
+    a.eq_ignore_ascii_case(b) || !is_ascii && a.to_lowercase() == b.to_lowercase()
+}
+
 /// A walk through a JSON text.
 struct Walk<'a> {
     rules: &'a Redactions,
@@ -182,6 +216,8 @@ struct Walk<'a> {
     is_muted: bool,
     /// Pointers begin at the messages of the array, too.
     is_batch: bool,
+    /// The number of strings around the text: JSON in a string, in JSON.
+    strings: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -191,7 +227,8 @@ impl<'a> Walk<'a> {
         let start = self.place;
         let in_message = path.get(1..).filter(|_| self.is_batch);
         let is_place = |it: &Vec<String>| it == path || Some(&it[..]) == in_message;
-        let is_secret = !self.is_muted && (is_named || self.rules.pointers.iter().any(is_place));
+        let is_pointed = self.strings == 0 && self.rules.pointers.iter().any(is_place);
+        let is_secret = !self.is_muted && (is_named || is_pointed);
         self.is_muted |= is_secret;
         match self.peek()? {
             b'{' => self.members(path, b'}')?,
@@ -199,7 +236,7 @@ impl<'a> Walk<'a> {
             b'"' => {
                 let value = self.string()?;
                 if !self.is_muted
-                    && let Some(changed) = self.rules.apply_value(&value)
+                    && let Some(changed) = self.change_string(&value)
                 {
                     self.replace(start, &changed);
                 }
@@ -207,7 +244,16 @@ impl<'a> Walk<'a> {
             _ => {
                 let rest = &self.text.as_bytes()[self.place..];
                 let is_end = |byte: &u8| b",]} \t\r\n".contains(byte);
-                self.place += rest.iter().position(is_end).unwrap_or(rest.len());
+                let length = rest.iter().position(is_end).unwrap_or(rest.len());
+                self.place += length;
+                let word = &self.text[start..self.place];
+                let is_number = rest[0] == b'-' || rest[0].is_ascii_digit();
+                if is_number
+                    && !self.is_muted
+                    && let Some(changed) = self.rules.apply_value(word)
+                {
+                    self.replace(start, &changed);
+                }
             }
         }
         if is_secret {
@@ -215,6 +261,24 @@ impl<'a> Walk<'a> {
             self.replace(start, REDACTED);
         }
         Some(())
+    }
+
+    /// Replaces values in a string, which may be JSON itself.
+    fn change_string(&self, value: &str) -> Option<String> {
+        let is_open = value.trim_ascii_start().starts_with(['{', '[']);
+        let is_json = is_open && Text::check(value.as_bytes(), MAX_DEPTH).is_ok();
+        let inner = match is_json {
+            false => None,
+            // It is too deep to be searched.
+            true if self.strings >= MAX_STRINGS
+                || Text::check(value.as_bytes(), MAX_DEPTH_IN_STRING).is_err() =>
+            {
+                Some(REDACTED.to_owned())
+            }
+            true => self.rules.apply_nested(value, self.strings + 1),
+        };
+        let outer = self.rules.apply_value(inner.as_deref().unwrap_or(value));
+        outer.or(inner)
     }
 
     /// Walks through an object or an array.
@@ -235,9 +299,14 @@ impl<'a> Walk<'a> {
             let (step, is_named) = match end {
                 b'}' => {
                     let name = self.string()?.into_owned();
+                    if !self.is_muted
+                        && let Some(changed) = self.rules.apply_value(&name)
+                    {
+                        self.replace(before, &changed);
+                    }
                     self.skip_white();
                     self.place += 1;
-                    let is_named = self.rules.names.contains(&name);
+                    let is_named = self.rules.is_name(&name);
                     (name, is_named)
                 }
                 _ => (index.to_string(), false),
@@ -302,7 +371,36 @@ mod tests {
         let gone = "\"[redacted]\"";
         /// Names and pointers, expressions, a message, and the result.
         type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<String>);
-        let rows: [Row<'_>; 16] = [
+        let rows: [Row<'_>; 23] = [
+            (
+                &["token"],
+                &[],
+                r#"{"Token":1,"a":{"TOKEN":2},"tokens":3}"#,
+                Some(format!(r#"{{"Token":{gone},"a":{{"TOKEN":{gone}}},"tokens":3}}"#)),
+            ),
+            (
+                &["clé"],
+                &[],
+                r#"{"CLÉ":1}"#,
+                Some(format!(r#"{{"CLÉ":{gone}}}"#)),
+            ),
+            (
+                &["token"],
+                &["s[0-9]"],
+                r#"{"text":" {\"token\":\"x\",\"a\":\"s1\"}","b":"{token}","c":"[1]"}"#,
+                Some(
+                    r#"{"text":" {\"token\":\"[redacted]\",\"a\":\"[redacted]\"}","b":"{token}","c":"[1]"}"#
+                        .to_owned(),
+                ),
+            ),
+            // Pointers do not lead into strings.
+            (&["/a"], &[], r#"{"text":"{\"a\":1}"}"#, None),
+            (
+                &["token"],
+                &[],
+                r#"["[\"{\\\"token\\\":1}\"]"]"#,
+                Some(r#"["[\"{\\\"token\\\":\\\"[redacted]\\\"}\"]"]"#.to_owned()),
+            ),
             (
                 &["token"],
                 &[],
@@ -354,6 +452,20 @@ mod tests {
                 r#"["sk-abc","\u0073k-abc \n","k"]"#,
                 Some(r#"["[redacted]","[redacted] \n","k"]"#.to_owned()),
             ),
+            (
+                &[],
+                &["[0-9]{4}"],
+                r#"{"a1234":1234,"b":-12345e1,"c":[true,12]}"#,
+                Some(
+                    r#"{"a[redacted]":"[redacted]","b":"-[redacted]5e1","c":[true,12]}"#.to_owned(),
+                ),
+            ),
+            (
+                &["x"],
+                &["s[0-9]"],
+                r#"{"x":{"s1":2},"s2":{"x":1}}"#,
+                Some(format!(r#"{{"x":{gone},"[redacted]":{{"x":{gone}}}}}"#)),
+            ),
             (&[], &["^$"], r#"["\ud800",""]"#, Some(format!(r#"["\ud800",{gone}]"#))),
             (&["a"], &[], r#"{"a":1"#, Some(gone.to_owned())),
             (&["a"], &[], "[[x]", Some(gone.to_owned())),
@@ -375,6 +487,7 @@ mod tests {
             (Kind::More, r#""secret""#, Some(REDACTED)),
             (Kind::Noise, r#"{"token":"secret"}"#, Some(REDACTED)),
             (Kind::Stderr, "sent {'token': 'secret'}", Some(REDACTED)),
+            (Kind::Stderr, "TOKEN=secret", Some(REDACTED)),
             (Kind::Stderr, r#"{"\u0074oken":"secret"}"#, Some(REDACTED)),
         ] {
             assert_eq!(both.apply(kind, text).as_deref(), expected, "{text}");
@@ -388,6 +501,9 @@ mod tests {
         assert!(value.apply(Kind::Stderr, r"c:\users\ada").is_none());
         assert!(rules(&[], &[]).apply(Kind::Broken, "x").is_none());
         assert!(Redactions::default().add("").is_err());
-        assert!(Redactions::default().add_value("(").is_err());
+        let slash = Redactions::default().add("params/token").expect_err("it has no first slash");
+        assert!(slash.to_string().contains("did you mean /params/token?"), "{slash}");
+        let broken = Redactions::default().add_value("(").expect_err("it is not closed");
+        assert!(broken.to_string().starts_with("`(` is not a regular expression: "), "{broken}");
     }
 }

@@ -14,6 +14,10 @@ impl Redactions {
         }
         let mut is_changed = false;
         let changed = match &record.body {
+            // The message as it came, before a fault was made in it.
+            Some(Body::Msg(text)) if record.kind == Kind::Fault => self.apply_json(text),
+            // The next record may have the rest of a secret.
+            Some(Body::Text(text)) if is_divided(record.kind, text) => Some(String::new()),
             Some(Body::Msg(text) | Body::Text(text)) => self.apply(record.kind, text),
             // The rules are for text, so they cannot tell what is secret in other bytes.
             Some(Body::Bytes(_)) => Some(String::new()),
@@ -21,7 +25,8 @@ impl Redactions {
         };
         if let Some(text) = changed {
             is_changed = true;
-            let is_json = record.kind.is_message() && !record.cut;
+            let is_msg = matches!(record.body, Some(Body::Msg(_)));
+            let is_json = (record.kind.is_message() || is_msg) && !record.cut;
             record.body =
                 Some(if is_json { Body::from_json(text) } else { Body::Text(text.into()) });
         }
@@ -35,7 +40,8 @@ impl Redactions {
         if self.is_empty() {
             return false;
         }
-        let mut is_changed = false;
+        // The raw bytes have all values once more.
+        let mut is_changed = record.raw.take().is_some();
         let mut set = |text: &mut Cow<'_, str>, changed: Option<String>| {
             is_changed |= changed.is_some();
             if let Some(changed) = changed {
@@ -54,7 +60,12 @@ impl Redactions {
             set(id, if is_hidden { Some(format!("\"{REDACTED}\"")) } else { self.apply_json(id) });
         }
         if let Some(why) = &mut record.why {
-            set(why, self.apply_text(why));
+            let changed = match record.kind {
+                // The rule of a fault may have a secret value, and the name of its member.
+                Kind::Fault => self.apply(Kind::Noise, why),
+                _ => self.apply_text(why),
+            };
+            set(why, changed);
         }
         for bytes in [&mut record.head, &mut record.tail].into_iter().flatten() {
             let changed = match std::str::from_utf8(&bytes.0) {
@@ -71,15 +82,26 @@ impl Redactions {
 
     /// Replaces values in a header, and adds the rules to it.
     pub fn apply_header(&self, header: &mut Header) {
-        for text in header.command.iter_mut().chain(&mut header.cwd) {
+        let ends = [&mut header.cwd, &mut header.listen, &mut header.connect];
+        for text in header.command.iter_mut().chain(ends.into_iter().flatten()) {
             if let Some(changed) = self.apply_text(text) {
                 *text = changed;
+            }
+        }
+        for rule in &mut header.faults {
+            if let Some(changed) = self.apply(Kind::Noise, rule) {
+                *rule = changed;
             }
         }
         let rules = self.describe().into_iter().filter(|rule| !header.redact.contains(rule));
         let rules: Vec<_> = rules.collect();
         header.redact.extend(rules);
     }
+}
+
+/// Returns `true` for a piece of a frame or of a long line that ends anywhere.
+fn is_divided(kind: Kind, text: &str) -> bool {
+    kind == Kind::More || kind == Kind::Broken && !text.ends_with('\n')
 }
 
 #[cfg(test)]
@@ -97,7 +119,8 @@ mod tests {
 
     #[test]
     fn r9_every_part_of_a_record_is_redacted() {
-        let secret = "s123";
+        // Even the beginning of it.
+        let secret = "s12";
         let mut request = Record::new(1, 0, Dir::C2s, Kind::Request);
         request.id = Some("\"s123\"".into());
         request.method = Some("get/s123".into());
@@ -118,6 +141,8 @@ mod tests {
             request,
             cut,
             broken,
+            with(Kind::More, Body::Text("s12".into())),
+            with(Kind::Broken, Body::Text("Content-Length: 9\r\n\r\ns12".into())),
             with(Kind::Stderr, Body::Text("key s123".into())),
             with(Kind::Noise, Body::Bytes(b"\xffs123"[..].into())),
         ];
@@ -151,8 +176,10 @@ mod tests {
         assert_eq!(record, before);
         let mut header = Header::new("s");
         header.command = vec!["server".to_owned(), "--key=s123".to_owned()];
+        header.connect = Some("ws://127.0.0.1:1/?key=s123".to_owned());
         rules().apply_header(&mut header);
         rules().apply_header(&mut header);
+        assert_eq!(header.connect.as_deref(), Some("ws://127.0.0.1:1/?key=[redacted]"));
         assert_eq!(header.command, ["server", "--key=[redacted]"]);
         assert_eq!(header.redact, ["token", "/params/0", "value"]);
     }

@@ -6,11 +6,15 @@
 use std::borrow::Cow;
 
 use duet_rpc_proto::frame::Framing;
+use duet_rpc_proto::message::Id;
 
+use crate::fault::FaultNote;
 use crate::pairs::{Asked, Pairs, short};
 use crate::record::{Body, Bytes, Dir, End, Kind, Record};
 use crate::redact::Redactions;
 use crate::stream::{Part, Stream};
+use crate::web::write_frame_header;
+use crate::web_head;
 use crate::wire::Wire;
 
 /// The longest part of a line on stderr that is one record.
@@ -43,6 +47,8 @@ pub struct Options {
     pub max_body: Option<usize>,
     /// Values to replace.
     pub redact: Redactions,
+    /// Keep the credentials in the heads of HTTP requests and responses: `Authorization`, cookies, tokens.
+    pub keep_credentials: bool,
 }
 
 /// Turns the bytes of a session into records.
@@ -74,11 +80,15 @@ struct Direction {
     stream: Stream,
     /// The requests that it carried.
     pairs: Pairs,
+    /// The bytes so far end inside of a line with credentials.
+    in_secret: bool,
+    /// The bytes before the next ones may have the beginning of a secret: they were divided anywhere, or lost.
+    is_torn: bool,
 }
 
 impl std::fmt::Debug for Direction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Direction").field("framing", &self.stream.framing()).finish_non_exhaustive()
+        f.debug_struct("Direction").field("carrier", &self.stream.carrier()).finish_non_exhaustive()
     }
 }
 
@@ -89,13 +99,19 @@ struct Lines {
     first: u64,
     /// The line has more records before this one.
     is_more: bool,
+    /// The line is beside a loss.
+    is_torn: bool,
 }
 
 impl<S: Sink> Session<S> {
     /// A session at its start.
     pub fn new(options: Options, sink: S) -> Self {
-        let direction =
-            || Direction { stream: Stream::new(options.framing), pairs: Pairs::default() };
+        let direction = || Direction {
+            stream: Stream::new(options.framing),
+            pairs: Pairs::default(),
+            in_secret: false,
+            is_torn: false,
+        };
         let totals = End::new(options.max_body.is_none() && options.redact.is_empty());
         let (c2s, s2c) = (direction(), direction());
         Session { sink, options, seq: 0, c2s, s2c, err: Lines::default(), totals }
@@ -108,12 +124,12 @@ impl<S: Sink> Session<S> {
             Dir::Err => self.stderr(at, bytes),
             Dir::C2s | Dir::S2c => {
                 let other = match dir {
-                    Dir::C2s => self.s2c.stream.framing(),
-                    _ => self.c2s.stream.framing(),
+                    Dir::C2s => self.s2c.stream.carrier(),
+                    _ => self.c2s.stream.carrier(),
                 };
                 self.with_stream(dir, |stream, out| {
-                    if let Some(framing) = other {
-                        stream.suggest(framing);
+                    if let Some(carrier) = other {
+                        stream.suggest(carrier);
                     }
                     stream.handle_bytes(at, bytes, out);
                 });
@@ -124,7 +140,9 @@ impl<S: Sink> Session<S> {
 
     /// Records that bytes passed which could not be recorded.
     pub fn handle_loss(&mut self, dir: Dir, at: u64, lost: u64) {
+        self.tear(dir);
         self.end_parts(dir, at, "the bytes after these were not recorded");
+        self.tear(dir);
         self.count(dir, lost);
         self.totals.lossless = false;
         let mut record = self.next(at, dir, Kind::Loss);
@@ -137,6 +155,36 @@ impl<S: Sink> Session<S> {
         self.end_parts(dir, at, "the stream ended");
         let mut record = self.next(at, dir, Kind::Eof);
         record.why = why.map(Cow::Borrowed);
+        self.sink.record(&record);
+    }
+
+    /// Records a fault that was made in a message.
+    pub fn handle_fault(&mut self, note: &FaultNote) {
+        // With the kind of the message, so that its body is redacted like that of the message.
+        let mut record = self.next(note.at, note.dir, note.kind);
+        record.id = note.id.as_deref().map(Cow::Borrowed);
+        record.method = note.method.as_deref().map(Cow::Borrowed);
+        if let Some(body) = &note.body {
+            set_body(&mut record, body, &self.options);
+        }
+        record.size = Some(note.size);
+        // A rule may contain a secret value, and the name of its member.
+        let rule = self.options.redact.apply(Kind::Noise, &note.rule);
+        record.redacted |= rule.is_some();
+        record.why = Some(rule.map_or(Cow::Borrowed(&*note.rule), Cow::Owned));
+        record.redacted |= self.options.redact.apply_fields(&mut record);
+        record.kind = Kind::Fault;
+        // A request that does not pass may get an answer of the tap.
+        if let (Kind::Request, Some(_), Some(id)) = (note.kind, &note.body, &note.id)
+            && let Some(id) = Id::from_raw(id)
+        {
+            let method = note.method.clone().unwrap_or_default();
+            let asked = Asked { seq: record.seq, at: record.at, method };
+            match note.dir {
+                Dir::C2s => self.c2s.pairs.ask(id, asked),
+                _ => self.s2c.pairs.ask(id, asked),
+            }
+        }
         self.sink.record(&record);
     }
 
@@ -174,6 +222,16 @@ impl<S: Sink> Session<S> {
         &mut self.sink
     }
 
+    /// The bytes of a direction end here, or begin, beside bytes that are not known.
+    fn tear(&mut self, dir: Dir) {
+        match dir {
+            Dir::C2s => (self.c2s.in_secret, self.c2s.is_torn) = (true, true),
+            Dir::S2c => (self.s2c.in_secret, self.s2c.is_torn) = (true, true),
+            Dir::Err => self.err.is_torn = true,
+            Dir::Tap | Dir::Unknown => {}
+        }
+    }
+
     fn next<'a>(&mut self, at: u64, dir: Dir, kind: Kind) -> Record<'a> {
         self.seq += 1;
         Record::new(self.seq, at, dir, kind)
@@ -203,19 +261,26 @@ impl<S: Sink> Session<S> {
     }
 
     fn with_stream(&mut self, dir: Dir, work: impl FnOnce(&mut Stream, &mut dyn FnMut(Part<'_>))) {
-        let Session { sink, options, seq, c2s, s2c, .. } = self;
+        let Session { sink, options, seq, c2s, s2c, totals, .. } = self;
         let (own, other) = match dir {
             Dir::C2s => (c2s, s2c),
             Dir::S2c => (s2c, c2s),
             _ => return,
         };
-        let Direction { stream, pairs } = own;
-        work(stream, &mut |part| {
+        let Direction { stream, pairs, in_secret, is_torn } = own;
+        work(stream, &mut |mut part| {
             *seq += 1;
+            part.is_divided |= *is_torn;
+            // A whole message ends the doubt.
+            *is_torn = part.is_divided && !part.is_whole();
             let mut record = Record::new(*seq, part.at, dir, part.kind);
             pair(&mut record, &part, pairs, &mut other.pairs);
-            fill(&mut record, &part, options);
+            let secrets = part.has_head && !options.keep_credentials;
+            let redacted =
+                secrets.then(|| web_head::redact(part.secret_bytes(), in_secret)).flatten();
+            fill(&mut record, &part, redacted.as_deref(), options);
             record.redacted |= options.redact.apply_fields(&mut record);
+            totals.lossless &= !record.redacted;
             sink.record(&record);
         });
     }
@@ -250,7 +315,9 @@ impl<S: Sink> Session<S> {
         record.wire = wire;
         record.size = Some(line.len() as u64);
         // A secret may stand on both sides of the place where a long line is divided.
-        let is_divided = self.err.is_more || wire.is_none() && line.len() == LONGEST_LINE;
+        let is_torn = std::mem::take(&mut self.err.is_torn);
+        let is_divided =
+            is_torn || self.err.is_more || wire.is_none() && line.len() == LONGEST_LINE;
         if is_divided && !self.options.redact.is_empty() {
             (record.redacted, record.body) = (true, Some(Body::Text("".into())));
         } else {
@@ -289,19 +356,59 @@ fn pair(record: &mut Record<'_>, part: &Part<'_>, own: &mut Pairs, other: &mut P
     }
 }
 
-/// Adds the bytes of a part.
-fn fill<'a>(record: &mut Record<'a>, part: &Part<'a>, options: &Options) {
+impl<'a> Part<'a> {
+    /// Returns `true` for a message in a frame. A number alone may be the end of something else.
+    fn is_whole(&self) -> bool {
+        self.wire.is_some() && self.kind.is_message() && self.kind != Kind::Invalid
+    }
+
+    /// The bytes that may have credentials.
+    fn secret_bytes(&self) -> &'a [u8] {
+        if self.wire == Some(Wire::Http) { self.head } else { self.body }
+    }
+}
+
+/// Adds the bytes of a part. `redacted` replaces those that have credentials.
+fn fill<'a>(
+    record: &mut Record<'a>,
+    part: &Part<'a>,
+    redacted: Option<&'a [u8]>,
+    options: &Options,
+) {
     record.first = Some(part.first).filter(|&first| first != part.at);
     record.size = Some(part.body.len() as u64);
     record.why = part.why.clone().map(Cow::Owned);
-    record.wire = part.framing.map(Wire::from);
-    if let Some(wire) = record.wire {
-        let mut usual = Vec::with_capacity(40);
-        wire.write_head(part.body.len(), &mut usual);
-        record.head = (part.head != usual).then(|| Bytes(part.head.into()));
-        record.tail = (part.tail != wire.tail()).then(|| Bytes(part.tail.into()));
+    record.wire = part.wire;
+    record.redacted = redacted.is_some();
+    // A secret may stand on both sides of the place where the bytes are divided.
+    let is_doubtful = part.is_divided && !options.redact.is_empty();
+    if is_doubtful && !part.is_whole() {
+        (record.redacted, record.body) = (true, Some(Body::Text("".into())));
+        return;
+    }
+    let mut usual = Vec::with_capacity(40);
+    match part.wire {
+        None => return set_body(record, redacted.unwrap_or(part.body), options),
+        Some(Wire::Http) => record.head = Some(Bytes(redacted.unwrap_or(part.head).into())),
+        Some(Wire::Ws) => {
+            record.mask = part.mask;
+            write_frame_header(part.body.len(), part.mask, &mut usual);
+            record.raw = part.raw.filter(|_| part.head != usual).map(|raw| Bytes(raw.into()));
+        }
+        Some(wire) => {
+            wire.write_head(part.body.len(), &mut usual);
+            record.head = (part.head != usual).then(|| Bytes(part.head.into()));
+            record.tail = (part.tail != wire.tail()).then(|| Bytes(part.tail.into()));
+        }
     }
     set_body(record, part.body, options);
+    if is_doubtful && (record.head.is_some() || record.tail.is_some()) {
+        (record.head, record.tail, record.redacted) = (None, None, true);
+    }
+    // The raw bytes have the whole body, with all of its values.
+    if record.raw.is_some() && (record.cut || !options.redact.is_empty()) {
+        (record.raw, record.redacted) = (None, true);
+    }
 }
 
 /// Sets the body: redacted, cut, and as `msg`, `text` or `b64`.

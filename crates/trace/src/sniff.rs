@@ -2,6 +2,7 @@
 //!
 //! | the stream begins with | framing |
 //! |---|---|
+//! | `GET / HTTP/1.1`, `HTTP/1.1 200 OK`, as its very first line | HTTP and WebSocket |
 //! | a zero byte | `length` |
 //! | a line `Content-…:` | `lsp` |
 //! | a line that is JSON, an object or an array | `ndjson` |
@@ -14,22 +15,27 @@ use duet_rpc_proto::Limits;
 use duet_rpc_proto::frame::Framing;
 use duet_rpc_proto::text::Text;
 
+use crate::stream::Carrier;
+use crate::web_head::is_first_line;
+
 /// A line that is longer decides by its first byte alone.
 const LONGEST_LINE: usize = 1024 * 1024;
 
 /// The result of looking at the first bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sniffed {
-    /// The stream has this framing, from its first byte.
-    Framing(Framing),
+    /// The stream has this protocol, from its first byte.
+    Carrier(Carrier),
     /// This many bytes at the front are not part of a frame.
     Noise(usize),
     /// More bytes are needed.
     Wait,
 }
 
-/// Looks at the first bytes of a stream. `ended` means that no more will come.
-pub(crate) fn sniff(bytes: &[u8], ended: bool) -> Sniffed {
+/// Looks at the first bytes of a stream. `ended` means that no more will come, `is_first` that none came
+/// before.
+pub(crate) fn sniff(bytes: &[u8], ended: bool, is_first: bool) -> Sniffed {
+    let framing = |framing| Sniffed::Carrier(Carrier::Framed(framing));
     let blanks = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let Some(&first) = bytes.get(blanks) else {
         return if bytes.is_empty() { Sniffed::Wait } else { Sniffed::Noise(blanks) };
@@ -38,20 +44,23 @@ pub(crate) fn sniff(bytes: &[u8], ended: bool) -> Sniffed {
         return Sniffed::Noise(blanks);
     }
     if first == 0 {
-        return Sniffed::Framing(Framing::Length);
+        return framing(Framing::Length);
     }
     let line_end = memchr::memchr(b'\n', bytes).map(|place| place + 1);
     let line = &bytes[..line_end.unwrap_or(bytes.len())];
     if is_header(line) {
-        return Sniffed::Framing(Framing::Lsp);
+        return framing(Framing::Lsp);
+    }
+    if is_first && line_end.is_some() && is_first_line(line) {
+        return Sniffed::Carrier(Carrier::Web);
     }
     let is_open = matches!(first, b'{' | b'[');
     match line_end {
-        Some(_) if is_open && is_json(line) => Sniffed::Framing(Framing::Ndjson),
+        Some(_) if is_open && is_json(line) => framing(Framing::Ndjson),
         Some(end) => Sniffed::Noise(end),
-        None if bytes.len() > LONGEST_LINE && is_open => Sniffed::Framing(Framing::Ndjson),
+        None if bytes.len() > LONGEST_LINE && is_open => framing(Framing::Ndjson),
         None if bytes.len() > LONGEST_LINE => Sniffed::Noise(bytes.len()),
-        None if ended && is_open && is_json(line) => Sniffed::Framing(Framing::Ndjson),
+        None if ended && is_open && is_json(line) => framing(Framing::Ndjson),
         None if ended => Sniffed::Noise(bytes.len()),
         None => Sniffed::Wait,
     }
@@ -74,8 +83,8 @@ mod tests {
     #[test]
     fn framing_is_found_behind_a_banner() {
         use Sniffed::{Noise, Wait};
-        let found = Sniffed::Framing;
-        let rows: [(&[u8], bool, Sniffed); 15] = [
+        let found = |framing| Sniffed::Carrier(Carrier::Framed(framing));
+        let rows: [(&[u8], bool, Sniffed); 18] = [
             (b"", false, Wait),
             (b"", true, Wait),
             (b"\0\0\0\x02[]\n", false, found(Framing::Length)),
@@ -91,9 +100,13 @@ mod tests {
             (b" \r\n{}\n", false, Noise(3)),
             (b" ", false, Noise(1)),
             (b"\xff\n", false, Noise(2)),
+            (b"GET / HTTP/1.1\r\n", false, Sniffed::Carrier(Carrier::Web)),
+            (b"HTTP/1.1 200 OK\r\n", false, Sniffed::Carrier(Carrier::Web)),
+            (b"GET / HTTP/1.1\n", false, Noise(15)),
         ];
         for (bytes, ended, expected) in rows {
-            assert_eq!(sniff(bytes, ended), expected, "{}", bytes.escape_ascii());
+            assert_eq!(sniff(bytes, ended, true), expected, "{}", bytes.escape_ascii());
         }
+        assert_eq!(sniff(b"GET / HTTP/1.1\r\n", false, false), Noise(16));
     }
 }

@@ -10,6 +10,8 @@
 //!                                    └─▶ skipped bytes: noise, or `more` of the fault before
 //! ```
 //!
+//! A stream that begins like HTTP goes to `web.rs` instead of the decoder.
+//!
 //! A copy of the unassigned bytes is kept here, because the decoder does not show the bytes that it
 //! has consumed. It is never longer than a frame and a chunk.
 
@@ -23,6 +25,9 @@ use duet_rpc_proto::frame::{Decoder, Event, Framing};
 use crate::envelope::{Envelope, envelope};
 use crate::record::Kind;
 use crate::sniff::{Sniffed, sniff};
+use crate::web::{Shape, Web, WebPart};
+use crate::web_head::is_request_start;
+use crate::wire::Wire;
 
 /// The longest frame that is recorded as a message. Longer ones are `broken` and `more`.
 const LONGEST_FRAME: usize = 64 * 1024 * 1024;
@@ -37,10 +42,17 @@ const LONGEST_HEADER: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
-    pub(crate) framing: Option<Framing>,
+    pub(crate) wire: Option<Wire>,
     pub(crate) head: &'a [u8],
     pub(crate) body: &'a [u8],
     pub(crate) tail: &'a [u8],
+    /// The key of a WebSocket frame, and all bytes of the frames of a message.
+    pub(crate) mask: Option<[u8; 4]>,
+    pub(crate) raw: Option<&'a [u8]>,
+    /// `head`, or the body of a part without one, may have credentials.
+    pub(crate) has_head: bool,
+    /// The part may end anywhere, even inside of a word: no line end divides it from the next one.
+    pub(crate) is_divided: bool,
     pub(crate) why: Option<String>,
     pub(crate) envelope: Envelope,
     /// The times of the first and the last byte.
@@ -48,9 +60,43 @@ pub(crate) struct Part<'a> {
     pub(crate) at: u64,
 }
 
+impl<'a> Part<'a> {
+    /// A part of these bytes alone.
+    fn new(kind: Kind, body: &'a [u8], [first, at]: [u64; 2]) -> Self {
+        let (wire, mask, raw, why) = (None, None, None, None);
+        let (head, tail, has_head, is_divided) = (&b""[..], &b""[..], false, false);
+        let envelope = Envelope::default();
+        Part {
+            kind,
+            wire,
+            head,
+            body,
+            tail,
+            mask,
+            raw,
+            has_head,
+            is_divided,
+            why,
+            envelope,
+            first,
+            at,
+        }
+    }
+}
+
+/// The protocol of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// Messages in a framing.
+    Framed(Framing),
+    /// HTTP and WebSocket.
+    Web,
+}
+
 /// One direction of a session.
 pub(crate) struct Stream {
-    framing: Option<Framing>,
+    carrier: Option<Carrier>,
+    web: Web,
     decoder: Option<Decoder>,
     /// The bytes that are in no part yet, behind `front` bytes that are.
     bytes: Vec<u8>,
@@ -68,7 +114,8 @@ impl Stream {
     /// A stream from its first byte. Without a framing, the first bytes decide.
     pub(crate) fn new(framing: Option<Framing>) -> Self {
         Stream {
-            framing,
+            carrier: framing.map(Carrier::Framed),
+            web: Web::new(),
             decoder: None,
             bytes: Vec::new(),
             front: 0,
@@ -79,14 +126,14 @@ impl Stream {
         }
     }
 
-    /// The framing, once it is decided.
-    pub(crate) fn framing(&self) -> Option<Framing> {
-        self.framing
+    /// The protocol, once it is decided.
+    pub(crate) fn carrier(&self) -> Option<Carrier> {
+        self.carrier
     }
 
-    /// Sets the framing, if it is not decided yet.
-    pub(crate) fn suggest(&mut self, framing: Framing) {
-        self.framing.get_or_insert(framing);
+    /// Sets the protocol, if it is not decided yet.
+    pub(crate) fn suggest(&mut self, carrier: Carrier) {
+        self.carrier.get_or_insert(carrier);
     }
 
     /// Takes the next bytes, and passes on the parts that are whole.
@@ -107,13 +154,14 @@ impl Stream {
         }
         // After a loss, the decoder looks for the next frame.
         (self.decoder, self.fault) = (None, None);
+        self.web.handle_loss();
         self.fed = self.start;
     }
 
     fn advance(&mut self, ended: bool, out: &mut dyn FnMut(Part<'_>)) {
-        while self.framing.is_none() {
-            match sniff(&self.bytes[self.front..], ended) {
-                Sniffed::Framing(framing) => self.framing = Some(framing),
+        while self.carrier.is_none() {
+            match sniff(&self.bytes[self.front..], ended, self.start == 0) {
+                Sniffed::Carrier(carrier) => self.carrier = Some(carrier),
                 Sniffed::Noise(count) => {
                     self.fed = self.start + count as u64;
                     self.pass_skipped(count, out);
@@ -121,7 +169,11 @@ impl Stream {
                 Sniffed::Wait => return,
             }
         }
-        let Some(framing) = self.framing else { return };
+        let framing = match self.carrier {
+            Some(Carrier::Framed(framing)) => framing,
+            Some(Carrier::Web) => return self.advance_web(ended, out),
+            None => return,
+        };
         let mut decoder = self.decoder.take().unwrap_or_else(|| new_decoder(framing));
         if ended {
             decoder.finish();
@@ -148,6 +200,37 @@ impl Stream {
         if !ended {
             self.decoder = Some(decoder);
         }
+    }
+
+    fn advance_web(&mut self, ended: bool, out: &mut dyn FnMut(Part<'_>)) {
+        while let Some(found) = self.web.next(&self.bytes[self.front..], ended) {
+            let WebPart { kind, length, shape, has_head, why, envelope } = found;
+            let bytes = &self.bytes[self.front..self.front + length];
+            let times = [self.time(0), self.time(length - 1)];
+            // Nobody can read a text that is masked.
+            let is_masked = kind == Kind::Control && bytes.get(6).is_some() && bytes[1] >= 0x80;
+            // The length of a body may be wrong. That of a frame is part of the protocol.
+            let is_broken = kind == Kind::Broken && matches!(shape, Shape::Plain | Shape::Http(_));
+            let is_divided = is_masked || is_broken || matches!(kind, Kind::Noise | Kind::More);
+            let part =
+                Part { has_head, is_divided, why, envelope, ..Part::new(kind, bytes, times) };
+            match &shape {
+                Shape::Plain => out(part),
+                Shape::Http(end) => {
+                    let (head, body) = bytes.split_at(*end);
+                    out(Part { wire: Some(Wire::Http), head, body, ..part });
+                }
+                Shape::Frame { body, mask, header } => {
+                    let (wire, head) = (Some(Wire::Ws), &bytes[..*header]);
+                    out(Part { wire, head, body, mask: *mask, raw: Some(bytes), ..part });
+                }
+                Shape::Frames { body } => {
+                    out(Part { wire: Some(Wire::Ws), body, raw: Some(bytes), ..part });
+                }
+            }
+            self.remove(length);
+        }
+        self.fed = self.start;
     }
 
     /// The position after the last byte.
@@ -201,18 +284,14 @@ impl Stream {
                 self.pass_skipped(head, out);
                 let (end, body) = (end - head, body.start - head..body.end - head);
                 let bytes = &self.bytes[self.front..self.front + end];
-                let part = Part {
-                    kind,
-                    framing: Some(framing),
+                let times = [self.time(0), self.time(end - 1)];
+                out(Part {
+                    wire: Some(framing.into()),
                     head: &bytes[..body.start],
-                    body: &bytes[body.clone()],
                     tail: &bytes[body.end..],
-                    why: None,
                     envelope,
-                    first: self.time(0),
-                    at: self.time(end - 1),
-                };
-                out(part);
+                    ..Part::new(kind, &bytes[body], times)
+                });
                 self.fault = None;
                 self.remove(end);
             }
@@ -240,19 +319,19 @@ impl Stream {
             None if is_blank => (Kind::Blank, None),
             None => (Kind::Noise, None),
         };
-        let envelope = Envelope::default();
-        let (first, at) = (self.time(0), self.time(count - 1));
-        out(Part {
-            kind,
-            framing: None,
-            head: b"",
-            body: bytes,
-            tail: b"",
-            why,
-            envelope,
-            first,
-            at,
-        });
+        let times = [self.time(0), self.time(count - 1)];
+        let has_head = match self.carrier {
+            Some(Carrier::Web) => self.web.is_in_head(),
+            Some(Carrier::Framed(_)) => false,
+            None => is_request_start(bytes),
+        };
+        let is_divided = match self.carrier {
+            Some(Carrier::Framed(Framing::Length)) => true,
+            // The length of a broken frame may be wrong.
+            Some(Carrier::Framed(Framing::Lsp)) => matches!(kind, Kind::Broken | Kind::More),
+            _ => false,
+        };
+        out(Part { why, has_head, is_divided, ..Part::new(kind, bytes, times) });
         self.remove(count);
     }
 

@@ -6,9 +6,12 @@
 //! | `ndjson` | nothing | `\n` |
 //! | `length` | N as four bytes, big-endian | `\n` |
 //! | `line` | nothing | `\n` |
+//! | `ws` | the header of one text frame, with the key of `mask` | nothing |
+//! | `http` | always in `head` | nothing |
 //! | absent | nothing | nothing |
 //!
-//! `head` and `tail` of a record replace these bytes where the sender wrote others.
+//! `head` and `tail` of a record replace these bytes where the sender wrote others. The body of a record with a
+//! `mask` passed masked. `raw64` replaces all of it: the frames of a WebSocket message.
 
 use std::fmt;
 use std::io::Write as _;
@@ -17,6 +20,7 @@ use duet_rpc_proto::frame::Framing;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Kind, Record};
+use crate::web::{apply_mask, write_frame_header};
 
 /// The framing of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,6 +35,10 @@ pub enum Wire {
     Length,
     /// A line of text.
     Line,
+    /// A WebSocket message.
+    Ws,
+    /// The body of an HTTP request or response.
+    Http,
     /// A framing of a newer version.
     #[serde(other)]
     Unknown,
@@ -44,6 +52,8 @@ impl Wire {
             Wire::Ndjson => "ndjson",
             Wire::Length => "length",
             Wire::Line => "line",
+            Wire::Ws => "ws",
+            Wire::Http => "http",
             Wire::Unknown => "unknown",
         }
     }
@@ -59,14 +69,15 @@ impl Wire {
                 let size = u32::try_from(size).unwrap_or(u32::MAX);
                 out.extend_from_slice(&size.to_be_bytes());
             }
-            Wire::Ndjson | Wire::Line | Wire::Unknown => {}
+            Wire::Ws => write_frame_header(size, None, out),
+            Wire::Ndjson | Wire::Line | Wire::Http | Wire::Unknown => {}
         }
     }
 
     /// The canonical bytes after a body.
     pub fn tail(self) -> &'static [u8] {
         match self {
-            Wire::Lsp | Wire::Unknown => b"",
+            Wire::Lsp | Wire::Ws | Wire::Http | Wire::Unknown => b"",
             Wire::Ndjson | Wire::Length | Wire::Line => b"\n",
         }
     }
@@ -110,7 +121,7 @@ impl fmt::Display for Incomplete {
 impl std::error::Error for Incomplete {}
 
 impl Record<'_> {
-    /// Appends the bytes of this record as they passed. Records without bytes append nothing.
+    /// Appends the bytes of this record as they passed. Records without bytes, and faults, append nothing.
     ///
     /// # Errors
     ///
@@ -119,14 +130,24 @@ impl Record<'_> {
         if self.kind == Kind::Loss {
             return Err(Incomplete::Lost(self.lost.unwrap_or_default()));
         }
-        let Some(body) = &self.body else { return Ok(()) };
+        // The body of a fault is the message as it came, which did not pass.
+        let Some(body) = self.body.as_ref().filter(|_| self.kind != Kind::Fault) else {
+            return Ok(());
+        };
         let body = body.as_bytes();
+        if let Some(raw) = &self.raw {
+            out.extend_from_slice(&raw.0);
+            return Ok(());
+        }
         match (&self.head, self.wire) {
             (Some(head), _) => out.extend_from_slice(&head.0),
+            (None, Some(Wire::Ws)) => write_frame_header(body.len(), self.mask, out),
             (None, Some(wire)) => wire.write_head(body.len(), out),
             (None, None) => {}
         }
+        let start = out.len();
         out.extend_from_slice(body);
+        apply_mask(self.mask, &mut out[start..]);
         match (&self.tail, self.wire) {
             (Some(tail), _) => out.extend_from_slice(&tail.0),
             (None, Some(wire)) => out.extend_from_slice(wire.tail()),
@@ -142,14 +163,20 @@ impl Record<'_> {
 
     /// The number of bytes of this record as they passed.
     pub(crate) fn wire_length(&self) -> u64 {
+        if self.kind == Kind::Fault {
+            return 0;
+        }
         let Some(body) = &self.body else { return self.lost.unwrap_or_default() };
+        if let Some(raw) = &self.raw {
+            return raw.0.len() as u64;
+        }
         let body = self.size.unwrap_or(body.as_bytes().len() as u64);
         let head = match (&self.head, self.wire) {
             (Some(head), _) => head.0.len(),
             (None, Some(wire)) => {
                 let mut head = Vec::with_capacity(40);
                 wire.write_head(usize::try_from(body).unwrap_or(usize::MAX), &mut head);
-                head.len()
+                head.len() + self.mask.map_or(0, |mask| mask.len())
             }
             (None, None) => 0,
         };

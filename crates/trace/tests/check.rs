@@ -2,7 +2,7 @@
 
 mod support;
 
-use duet_rpc_trace::{CheckOptions, Checker, Protocol, Rule};
+use duet_rpc_trace::{CheckOptions, Checker, Dir, Kind, Protocol, Record, Rule};
 use support::records;
 
 /// A session with a language server, after one with clangd.
@@ -87,11 +87,17 @@ fn r4_each_fault_is_found_once() {
         ("broken-frame", "0 < broken {\"a\"\n".to_owned()),
         ("invalid-message", "0 < invalid 17\n".to_owned()),
         ("unanswered", format!("0 > {ask}\n1 < eof\n")),
-        ("unanswered", format!("0 < {ask}\n")),
+        ("unanswered", format!("0 < {ask}\n1 . end\n")),
         (
             "unanswered",
-            format!("0 > {ask}\n1 > {{\"method\":\"$/cancelRequest\",\"params\":{{\"id\":7}}}}"),
+            format!(
+                "0 > {ask}\n1 > {{\"method\":\"$/cancelRequest\",\"params\":{{\"id\":7}}}}\n2 . end\n"
+            ),
         ),
+        // The trace has no end, but the answer is missing for too long.
+        ("unanswered", format!("0 > {ask}\n1001 > {{\"method\":\"b\"}}\n")),
+        ("framing-mismatch", "0 < noise Content-Length: 75\n".to_owned()),
+        ("framing-mismatch", format!("0 < noise {answer}\n")),
         ("answered-twice", format!("0 > {ask}\n1 < {answer}\n2 < {answer}\n")),
         ("answer-to-nothing", format!("0 < {answer}\n")),
         ("answer-to-nothing", format!("0 > {answer}\n")),
@@ -145,6 +151,8 @@ fn r4_traffic_that_only_looks_like_a_fault_is_not_reported() {
         format!("0 > {ask}\n1 > eof\n2 < {answer}\n"),
         // Messages were lost.
         format!("0 > {ask}\n1 < loss\n2 < {answer}\n3 < {answer}\n"),
+        // The tap was killed, so the answer may be missing only from the trace.
+        format!("0 > {ask}\n1000 > {{\"method\":\"b\"}}\n"),
         // The tap passed the signal on.
         "0 . signal signal=2\n1 . exit signal=2\n".to_owned(),
         "0 > eof\n2000 . exit code=0 left=0\n".to_owned(),
@@ -290,5 +298,103 @@ fn r4_allowed_rules_are_not_reported_and_names_are_unique() {
     for rule in Rule::ALL {
         assert_eq!(Rule::from_name(rule.name()), Some(rule));
         assert!(rule.summary().ends_with('.') && !rule.advice().is_empty());
+    }
+}
+
+#[test]
+fn r4_requests_at_the_end_of_a_cut_trace_are_pending_and_not_faults() {
+    let ask = |at: u64, id: u64| format!("{at} > {{\"id\":{id},\"method\":\"m\"}}\n");
+    let script = [ask(0, 1), ask(500, 2), ask(1_200, 3)].concat();
+    for (end, pending, faults) in [("", 2, 1), ("1300 . end\n", 0, 3), ("1300 < eof\n", 0, 3)] {
+        let mut checker = Checker::new(CheckOptions::default());
+        for (number, record) in records(&format!("{script}{end}")).iter().enumerate() {
+            checker.handle(record, number as u64 + 2);
+        }
+        let open = checker.pending();
+        assert_eq!((open.len(), checker.finish().len()), (pending, faults), "{end}");
+        let text = |seq: u64| format!("request m (id {seq}) was open when the trace stopped");
+        assert!(open.iter().all(|it| it.line == it.seq + 1 && it.text == text(it.seq)), "{open:?}");
+    }
+}
+
+#[test]
+fn r4_after_a_gap_answers_without_a_request_are_not_faults() {
+    let mut options = CheckOptions::default();
+    options.protocol = Some(Protocol::Lsp);
+    let mut checker = Checker::new(options);
+    checker.handle_gap();
+    for record in records("0 < {\"id\":7,\"result\":1}\n1 > {\"method\":\"b\"}\n2 . end\n") {
+        checker.handle(&record, 2);
+    }
+    assert_eq!(checker.finish(), []);
+}
+
+/// A record of a fault that a rule made in a message.
+fn fault(at: u64, dir: Dir, rule: &'static str, id: Option<&'static str>) -> Record<'static> {
+    let mut record = Record::new(0, at * 1_000, dir, Kind::Fault);
+    record.why = Some(rule.into());
+    record.id = id.map(Into::into);
+    record
+}
+
+/// The findings of a script with a fault before its record `place`: their names, `+` before those that the fault explains.
+fn with_fault(script: &str, place: usize, fault: Record<'static>) -> Vec<String> {
+    let mut options = CheckOptions::default();
+    options.slow = Some(200_000);
+    let mut checker = Checker::new(options);
+    let mut all = records(script);
+    all.insert(place, fault);
+    for (number, record) in all.iter_mut().enumerate() {
+        record.seq = number as u64 + 1;
+        checker.handle(record, record.seq + 1);
+    }
+    let name = |it: duet_rpc_trace::Finding| {
+        format!("{}{}", if it.is_made { "+" } else { "" }, it.rule.name())
+    };
+    checker.finish().into_iter().map(name).collect()
+}
+
+#[test]
+fn r4_faults_that_the_tap_made_are_not_blamed_on_the_programs() {
+    use Dir::{C2s, S2c};
+    let ask = r#"{"jsonrpc":"2.0","id":7,"method":"a"}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":7,"result":1}"#;
+    let other = ask.replace('7', "8");
+    let unknown = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#;
+    let lost = format!("0 > {ask}\n5 > {other}\n9 < eof\n");
+    let noisy = format!("0 > {ask}\n2 < noise a\n3 < {answer}\n4 < noise b\n5 . end\n");
+    let broken = format!("0 > {ask}\n0 > {other}\n2 < broken a\n2 < noise b\n9 < eof\n");
+    let killed = format!("0 > {ask}\n1 < eof\n2 . exit signal=9\n");
+    let crashed = format!("0 > {ask}\n1 < {answer}\n2 . exit code=3\n");
+    let twice = format!("0 > {ask}\n1 < {answer}\n2 < {answer}\n3 . end\n");
+    let late =
+        format!("0 > {ask}\n0 > {other}\n400 < {answer}\n400 < {}\n", answer.replace('7', "8"));
+    let wrong_id = format!("0 > {ask}\n1 < {}\n2 . end\n", answer.replace('7', "70"));
+    let refused = format!("0 > {ask}\n1 < {unknown}\n2 . end\n");
+    for (script, place, (at, dir, rule, id), expected) in [
+        (&lost, 1, (1, S2c, "drop dir:s2c nth:2", Some("7")), &["+unanswered", "unanswered"][..]),
+        (&lost, 1, (1, S2c, "drop dir:s2c nth:2", Some("9")), &["unanswered", "unanswered"]),
+        (&lost, 1, (1, C2s, "kill", None), &["+unanswered", "+unanswered"]),
+        (&lost, 1, (1, S2c, "delay=1s", Some("9")), &["+unanswered", "unanswered"]),
+        (&noisy, 1, (1, S2c, "corrupt=print dir:s2c", Some("7")), &["+noise", "noise"]),
+        (&noisy, 1, (1, C2s, "corrupt=print dir:c2s", Some("7")), &["noise", "noise"]),
+        (
+            &broken,
+            2,
+            (1, S2c, "corrupt=truncate", Some("7")),
+            &["+broken-frame", "+noise", "+unanswered", "+unanswered"],
+        ),
+        (&killed, 1, (1, S2c, "kill nth:1", Some("7")), &["+exit-code", "+unanswered"]),
+        (&killed, 1, (1, S2c, "half-close nth:1", Some("7")), &["+exit-code", "+unanswered"]),
+        (&crashed, 1, (1, S2c, "dup nth:1", Some("7")), &["exit-code"]),
+        (&twice, 1, (1, S2c, "dup nth:1", Some("7")), &["+answered-twice"]),
+        (&late, 2, (1, S2c, "stall=1s nth:1", Some("7")), &["+slow", "+slow"]),
+        (&late, 2, (1, S2c, "drop nth:1", Some("9")), &["slow", "slow"]),
+        (&wrong_id, 1, (1, S2c, "corrupt=id", Some("7")), &["+answer-to-nothing", "+unanswered"]),
+        (&refused, 1, (1, S2c, "error=-32601:no", Some("7")), &["+unknown-method"]),
+        (&refused, 1, (1, S2c, "[redacted]", Some("7")), &["+unknown-method"]),
+    ] {
+        let found = with_fault(script, place, fault(at, dir, rule, id));
+        assert_eq!(found, expected, "{rule}: {script}");
     }
 }

@@ -239,3 +239,23 @@ fn r7_a_bad_log_names_the_line() {
         assert_eq!(import_text(format, text), Err(message.to_owned()), "{text}");
     }
 }
+
+#[test]
+fn r7_messages_of_the_lsp_inspector_keep_their_spaces() {
+    let message = r#"{ "jsonrpc":"2.0", "id" : 1,"method":"a",  "params":[ 1.0 ]}"#;
+    let log = format!(r#"{{"type":"send-request","message":{message},"timestamp":1514503287700}}"#);
+    let (_, records) = read(&import_text(ImportFormat::LspInspector, &log).expect("it is a log"));
+    assert_eq!(records[0].json(), Some(message));
+}
+
+/// Not all white space of Unicode is white space of JSON.
+#[test]
+fn r7_white_space_after_a_value_of_vscode_is_left_out() {
+    let log =
+        "[Trace - 4:21:27 PM] Sending request 'a - (0)'.\nParams: {\n    \"b\": 0\n}\u{b}\n\n";
+    let (_, records) = read(&import_text(ImportFormat::Vscode, log).expect("it is a log"));
+    assert_eq!(
+        records[0].json(),
+        Some(r#"{"jsonrpc":"2.0","id":0,"method":"a","params":{"b":0}}"#)
+    );
+}

@@ -160,17 +160,18 @@ sequenceDiagram
     C-)S: initialized
     C-)S: exit
     S->>C: workspace/configuration (#34;a-b#34;)
-    C-->>S: workspace/configuration (#34;a-b#34;) 5.0 ms
+    C-->>S: workspace/configuration (#34;a-b#34;) 5.00 ms
     C->>S: shutdown (1)
-    S-->>C: shutdown (1) 1.00 s
+    S-->>C: shutdown (1) 1.01 s
     C->>S: foo (2)
-    S--xC: foo (2) error -32601 Method not found 5.0 ms
+    S--xC: foo (2) error -32601 Method not found 5.00 ms
     C->>S: bar (3)
-    S--xC: bar (3) error -32000 it (really) failed 5.0 ms
+    S--xC: bar (3) error -32000 it (really) failed 5.00 ms
     C->>S: never (4)
     Note right of S: noise hello #60;/script#62; #34;#59; end
     Note left of C: EOF
     Note right of S: exit 0
+    Note right of S: no answer to never (4)
 ";
     assert_eq!(export(ExportFormat::Mermaid, &records(SESSION)), expected);
 }

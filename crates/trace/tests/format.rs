@@ -69,7 +69,7 @@ fn readers_skip_lines_that_are_not_records() {
         (
             format!("{{}}\n{record}\n"),
             100,
-            vec!["line 1 is not a record: missing field `seq` at line 1 column 2", "1 request"],
+            vec!["line 1 is not a record: missing field `seq` (column 2)", "1 request"],
         ),
         (
             format!("{header}\n{record}\n"),

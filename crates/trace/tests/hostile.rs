@@ -1,8 +1,12 @@
 //! Any input is read without a panic: traces with wrong members, and logs that are not logs.
 
+use std::sync::Arc;
+
+use duet_rpc_proto::frame::Framing;
 use duet_rpc_trace::{
-    CheckOptions, Checker, DiffOptions, Entry, ExportFormat, Exporter, FactsTable, Filter,
-    ImportFormat, Protocol, Reader, Redactions, Stats, diff, import,
+    Action, CheckOptions, Checker, DiffOptions, Dir, Entry, ExportFormat, Exporter, FactsTable,
+    Filter, ImportFormat, Mock, MockOptions, OnMiss, Options, Protocol, Reader, Record, Redactions,
+    Replay, ReplayOptions, Script, Session, Stats, Writer, diff, import,
 };
 use proptest::prelude::*;
 
@@ -51,6 +55,46 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn y7_k6_any_trace_is_played_without_a_panic(lines in prop::collection::vec(line(), 0..16)) {
+        let file = lines.join("\n") + "\n";
+        let (mut script, mut messages) = (Script::new(), Vec::new());
+        let mut reader = Reader::new(file.as_bytes());
+        while let Some(entry) = reader.next_entry().expect("memory can be read") {
+            if let Entry::Record(record) = entry {
+                script.handle(&record);
+                messages.extend(record.json().map(str::to_owned));
+            }
+        }
+        // Only JSON comes from a decoder.
+        messages.retain(|json| serde_json::from_str::<serde_json::Value>(json).is_ok());
+        let script = Arc::new(script);
+        let mut replay = Replay::new(Arc::clone(&script), ReplayOptions::default());
+        let (mut now, mut rest) = (0, messages.iter());
+        for steps in 0.. {
+            prop_assert!(steps < 1_000);
+            match replay.poll(now) {
+                Action::Finished(_) => break,
+                Action::Send(_) => {}
+                Action::Wait(until) => match rest.next() {
+                    Some(json) => drop(replay.handle_message(now, json)),
+                    None => now = until,
+                },
+            }
+        }
+        for on_miss in [OnMiss::Error, OnMiss::Nearest, OnMiss::Pass] {
+            let mut options = MockOptions::default();
+            options.on_miss = on_miss;
+            let mut mock = Mock::new(Arc::clone(&script), options);
+            for json in &messages {
+                mock.handle_message(json);
+                mock.handle_passed(json);
+                while mock.poll().is_some() {}
+            }
+            mock.handle_lost_server();
+        }
+    }
+
     #[test]
     fn r3_any_trace_is_read_without_a_panic(lines in prop::collection::vec(line(), 0..12)) {
         let file = lines.join("\n") + "\n";
@@ -125,6 +169,31 @@ proptest! {
                 while let Some(entry) = reader.next_entry().expect("memory can be read") {
                     prop_assert!(!matches!(entry, Entry::Bad(_)), "{:?}", entry);
                 }
+            }
+        }
+    }
+}
+
+/// Bytes outside of frames have no line ends in this framing, so a secret may be cut by two reads.
+#[test]
+fn w8_secret_that_is_cut_by_two_reads_is_not_in_the_file() {
+    for framing in [Framing::Length, Framing::Lsp, Framing::Ndjson] {
+        let noise = b"start sk-12345 end\nmore sk-67890";
+        for cut in 1..noise.len() {
+            let mut options = Options::default();
+            options.framing = Some(framing);
+            options.redact.add_value("sk-[0-9]{5}").expect("an expression");
+            let mut writer = Writer::new(Vec::new());
+            let sink = |record: &Record<'_>| {
+                writer.record(record).expect("memory can be written");
+            };
+            let mut session = Session::new(options, sink);
+            session.handle_bytes(Dir::S2c, 1, &noise[..cut]);
+            session.handle_bytes(Dir::S2c, 2, &noise[cut..]);
+            let _ = session.handle_end(3);
+            let file = String::from_utf8(writer.into_inner()).expect("text");
+            for part in ["123", "345", "678", "890"] {
+                assert!(!file.contains(part), "{framing:?} {cut}: {file}");
             }
         }
     }

@@ -11,7 +11,9 @@ fn check(chunks: &[(Dir, Vec<u8>)]) -> Vec<String> {
     let sink = |record: &Record<'_>| {
         writer.record(record).expect("memory can be written");
     };
-    let mut session = Session::new(Options::default(), sink);
+    let mut options = Options::default();
+    options.keep_credentials = true;
+    let mut session = Session::new(options, sink);
     for (at, (dir, chunk)) in chunks.iter().enumerate() {
         session.handle_bytes(*dir, at as u64, chunk);
     }
@@ -42,7 +44,7 @@ fn check(chunks: &[(Dir, Vec<u8>)]) -> Vec<String> {
 }
 
 /// Pieces of which streams are made: frames, their parts, and bytes that break them.
-const PIECES: [&[u8]; 26] = [
+const PIECES: [&[u8]; 40] = [
     b"Content-Length: 2\r\n\r\n{}",
     b"Content-Length: 24\r\n\r\n{\"id\":1,\"method\":\"ping\"}",
     b"content-length:2\r\n\r\n[]",
@@ -69,6 +71,20 @@ const PIECES: [&[u8]; 26] = [
     b"{",
     b" ",
     b"\t",
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nAuthorization: Bearer s3\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 24\r\n\r\n{\"id\":1,\"method\":\"ping\"}",
+    b"HTTP/1.1 200 OK\r\ncontent-length:2\r\n\r\n{}",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\n\r\n",
+    b"\x81\x02{}",
+    b"\x81\x82abcd\x1a\x1f",
+    b"\x01\x01{\x89\x01x\x80\x01}",
+    b"\x82\x7e\0\x02{}",
+    b"\x81\x7f\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\xc1\x03abc",
+    b"\x88\x02\x03\xe8",
+    b"\x88\x80abcd",
 ];
 
 fn streams() -> impl Strategy<Value = Vec<(Dir, Vec<u8>)>> {

@@ -4,6 +4,8 @@
 //!   Start ──initialize──▶ Asked ──answer──▶ Answered ──initialized──▶ Running ──shutdown──▶ Down ──exit──▶ Exited
 //! ```
 //!
+//! `handshake.rs` follows it up to `Running`, `LspEnd` from there.
+//!
 //! | phase | the client may send | the server may send |
 //! |---|---|---|
 //! | `Start` | `initialize`, `exit` | nothing |
@@ -13,32 +15,40 @@
 //! | `Down` | `exit`, answers | anything |
 
 use super::Rule;
+use super::handshake::{Handshake, HandshakePhase, HandshakeRules};
 use crate::message::Message;
 use crate::record::Dir;
 use crate::relations::Relation;
 
-/// The phase of a session. A mistake is reported once, and the session then goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Start,
-    Asked,
-    Answered,
-    Running,
+const HANDSHAKE: HandshakeRules = HandshakeRules {
+    initialized: "initialized",
+    first: Rule::LspInitializeFirst,
+    twice: Rule::LspInitializeTwice,
+    before: Rule::LspBeforeInitialized,
+};
+
+/// The end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LspEnd {
+    Open,
     Down,
     Exited,
 }
 
 // Same name: each protocol has its state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
-    phase: Phase,
+    handshake: Handshake,
+    end: LspEnd,
     /// `exit` came without `shutdown`, so the server has to exit with 1.
     is_forced: bool,
-    /// The server refused `initialize`.
-    is_refused: bool,
-    /// The mistake in the handshake was reported.
-    is_reported: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let handshake = Handshake::new(&HANDSHAKE);
+        State { handshake, end: LspEnd::Open, is_forced: false }
+    }
 }
 
 const EARLY: [&str; 4] =
@@ -50,18 +60,9 @@ impl State {
         dir: Dir,
         message: &Message<'_>,
         relation: &Relation,
-    ) -> Vec<(Rule, String)> {
-        if let Relation::Answer { to: Some(asked), .. } = relation {
-            if asked.method == "initialize" && self.phase == Phase::Asked {
-                // After an error, the client may try again.
-                self.is_refused = message.error.is_some();
-                self.phase = if self.is_refused { Phase::Start } else { Phase::Answered };
-            }
-            return Vec::new();
-        }
-        let Some(method) = message.method.as_deref().filter(|_| !message.is_answer()) else {
-            return Vec::new();
-        };
+    ) -> Option<(Rule, String)> {
+        self.handshake.handle_answer(message, relation);
+        let method = message.method.as_deref().filter(|_| !message.is_answer())?;
         match dir {
             Dir::C2s => self.handle_client(method),
             _ => self.handle_server(method),
@@ -73,97 +74,56 @@ impl State {
         i32::from(self.is_forced)
     }
 
-    pub(super) fn handle_eof(&mut self) -> Vec<(Rule, String)> {
-        match self.phase {
-            Phase::Exited => Vec::new(),
-            Phase::Down => vec![(Rule::LspNoShutdown, "the client left without exit".to_owned())],
-            _ => {
-                vec![(Rule::LspNoShutdown, "the client left without shutdown and exit".to_owned())]
-            }
-        }
+    pub(super) fn handle_eof(&mut self) -> Option<(Rule, String)> {
+        let without = match self.end {
+            LspEnd::Exited => return None,
+            LspEnd::Down => "exit",
+            LspEnd::Open => "shutdown and exit",
+        };
+        Some((Rule::LspNoShutdown, format!("the client left without {without}")))
     }
 
-    fn handle_client(&mut self, method: &str) -> Vec<(Rule, String)> {
-        let before = self.phase;
-        match (before, method) {
-            (Phase::Exited, _) => {
-                return vec![(
-                    Rule::LspAfterShutdown,
-                    format!("the client sent {method} after exit"),
-                )];
+    fn handle_client(&mut self, method: &str) -> Option<(Rule, String)> {
+        let phase = self.handshake.phase;
+        let is_optional = method.starts_with("$/");
+        match (self.end, method) {
+            (LspEnd::Exited, _) => {
+                let text = format!("the client sent {method} after exit");
+                Some((Rule::LspAfterShutdown, text))
             }
-            (_, "exit") => {
-                self.phase = Phase::Exited;
-                self.is_forced = before != Phase::Down;
-                if self.is_forced {
-                    let text = "the client sent exit without shutdown".to_owned();
-                    return vec![(Rule::LspNoShutdown, text)];
-                }
+            (before, "exit") => {
+                self.end = LspEnd::Exited;
+                self.is_forced = before != LspEnd::Down;
+                let text = "the client sent exit without shutdown".to_owned();
+                self.is_forced.then_some((Rule::LspNoShutdown, text))
             }
-            (Phase::Start, "initialize") => self.phase = Phase::Asked,
-            (_, "initialize") => {
-                return vec![(Rule::LspInitializeTwice, "the client sent initialize twice".into())];
-            }
-            (Phase::Start, _) => {
-                self.note_shutdown(method);
-                let text = match self.is_refused {
-                    true => format!("the client sent {method} although initialize failed"),
-                    false => format!("the client sent {method} before initialize"),
-                };
-                return self.once(Rule::LspInitializeFirst, text);
-            }
-            (Phase::Asked, _) if method.starts_with("$/") => {}
-            (Phase::Asked, _) => {
-                self.note_shutdown(method);
-                let text = format!("the client sent {method} before the answer to initialize");
-                return self.once(Rule::LspBeforeInitialized, text);
-            }
-            (Phase::Down, _) if !method.starts_with("$/") => {
+            (LspEnd::Down, _) if method != "initialize" && !is_optional => {
                 let text = format!("the client sent {method} after shutdown");
-                return vec![(Rule::LspAfterShutdown, text)];
+                Some((Rule::LspAfterShutdown, text))
             }
-            (Phase::Answered | Phase::Running, "shutdown") => self.phase = Phase::Down,
-            (Phase::Answered, "initialized") => self.phase = Phase::Running,
-            (Phase::Answered, _) if !method.starts_with("$/") => {
-                self.phase = Phase::Running;
-                let text = format!("the client sent {method} before initialized");
-                return self.once(Rule::LspBeforeInitialized, text);
+            // A shutdown counts, even if it came too early.
+            (LspEnd::Open, "shutdown") => {
+                let is_early = matches!(phase, HandshakePhase::Start | HandshakePhase::Asked);
+                let mistake = is_early.then(|| self.handshake.handle_client(method)).flatten();
+                (self.end, self.handshake.phase) = (LspEnd::Down, HandshakePhase::Running);
+                mistake
             }
-            (Phase::Running, "initialized") if !self.is_reported => {
-                return vec![(
-                    Rule::LspInitializeTwice,
-                    "the client sent initialized twice".into(),
-                )];
+            (LspEnd::Open, "initialized") if phase == HandshakePhase::Running => {
+                let text = "the client sent initialized twice".to_owned();
+                (!self.handshake.is_reported).then_some((Rule::LspInitializeTwice, text))
             }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    /// A shutdown counts, even if it came too early.
-    fn note_shutdown(&mut self, method: &str) {
-        if method == "shutdown" {
-            self.phase = Phase::Down;
+            _ if is_optional && phase != HandshakePhase::Start => None,
+            _ => self.handshake.handle_client(method),
         }
     }
 
-    fn handle_server(&mut self, method: &str) -> Vec<(Rule, String)> {
-        let is_early = matches!(self.phase, Phase::Start | Phase::Asked);
+    fn handle_server(&mut self, method: &str) -> Option<(Rule, String)> {
+        let is_early =
+            matches!(self.handshake.phase, HandshakePhase::Start | HandshakePhase::Asked);
         let is_allowed = EARLY.contains(&method) || method.starts_with("$/");
         match is_early && !is_allowed {
-            true => {
-                let text = format!("the server sent {method} before it answered initialize");
-                self.once(Rule::LspBeforeInitialized, text)
-            }
-            false => Vec::new(),
-        }
-    }
-
-    /// The first mistake in a handshake causes others.
-    fn once(&mut self, rule: Rule, text: String) -> Vec<(Rule, String)> {
-        match std::mem::replace(&mut self.is_reported, true) {
-            true => Vec::new(),
-            false => vec![(rule, text)],
+            true => self.handshake.report_server(method, "it answered initialize"),
+            false => None,
         }
     }
 }

@@ -5,6 +5,8 @@
 //!     └──server/discover──▶ Running
 //! ```
 //!
+//! `handshake.rs` follows it.
+//!
 //! | phase | the client may send | the server may send |
 //! |---|---|---|
 //! | `Start` | `initialize`, `server/discover`, `ping` | nothing |
@@ -15,6 +17,7 @@
 use std::collections::HashSet;
 
 use super::Rule;
+use super::handshake::{Handshake, HandshakePhase, HandshakeRules};
 use crate::message::Message;
 use crate::record::{Dir, Kind, Record};
 use crate::relations::Relation;
@@ -25,25 +28,27 @@ const IDS: usize = 1_000_000;
 /// The first version without batches. Versions are dates, so they compare as texts.
 const WITHOUT_BATCHES: &str = "2025-06-18";
 
-// Same name: the phases of another protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Start,
-    Asked,
-    Answered,
-    Running,
-}
+const HANDSHAKE: HandshakeRules = HandshakeRules {
+    initialized: "notifications/initialized",
+    first: Rule::McpInitializeFirst,
+    twice: Rule::McpInitializeTwice,
+    before: Rule::McpBeforeInitialized,
+};
 
 // Same name: each protocol has its state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct State {
-    phase: Phase,
+    handshake: Handshake,
     version: Option<String>,
     ids: HashSet<(bool, String)>,
     initialize: Option<String>,
-    /// The mistake in the handshake was reported.
-    is_reported: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let handshake = Handshake::new(&HANDSHAKE);
+        State { handshake, version: None, ids: HashSet::new(), initialize: None }
+    }
 }
 
 impl State {
@@ -65,12 +70,8 @@ impl State {
         message: &Message<'_>,
         relation: &Relation,
     ) -> Vec<(Rule, String)> {
-        if let Relation::Answer { to: Some(asked), .. } = relation {
-            if asked.method == "initialize" && self.phase == Phase::Asked {
-                self.version = message.result.and_then(version);
-                self.phase = if message.error.is_some() { Phase::Start } else { Phase::Answered };
-            }
-            return Vec::new();
+        if self.handshake.handle_answer(message, relation) {
+            self.version = message.result.and_then(version);
         }
         let Some(method) = message.method.as_deref().filter(|_| !message.is_answer()) else {
             return Vec::new();
@@ -92,63 +93,34 @@ impl State {
     }
 
     fn handle_client(&mut self, method: &str, message: &Message<'_>) -> Option<(Rule, String)> {
-        match (self.phase, method) {
+        match (self.handshake.phase, method) {
             (_, "ping") => None,
-            (Phase::Start, "initialize") => {
-                self.phase = Phase::Asked;
-                self.initialize = message.id.as_deref().map(str::to_owned);
+            (HandshakePhase::Start, "server/discover") => {
+                self.handshake.phase = HandshakePhase::Running;
                 None
             }
-            (Phase::Start, "server/discover") => {
-                self.phase = Phase::Running;
-                None
-            }
-            (_, "initialize") => {
-                Some((Rule::McpInitializeTwice, "the client sent initialize twice".to_owned()))
-            }
-            (Phase::Asked, "notifications/cancelled") => {
+            (HandshakePhase::Asked, "notifications/cancelled") => {
                 let id = message.param(&["requestId"]).map(str::to_owned);
                 (id == self.initialize).then(|| {
                     let text = "the client cancelled initialize".to_owned();
                     (Rule::McpInitializeCancelled, text)
                 })
             }
-            (Phase::Start, _) => {
-                let text = format!("the client sent {method} before initialize");
-                self.once(Rule::McpInitializeFirst, text)
+            (phase, _) => {
+                if (phase, method) == (HandshakePhase::Start, "initialize") {
+                    self.initialize = message.id.as_deref().map(str::to_owned);
+                }
+                self.handshake.handle_client(method)
             }
-            (Phase::Asked, _) => {
-                let text = format!("the client sent {method} before the answer to initialize");
-                self.once(Rule::McpBeforeInitialized, text)
-            }
-            (Phase::Answered, "notifications/initialized") => {
-                self.phase = Phase::Running;
-                None
-            }
-            (Phase::Answered, _) => {
-                self.phase = Phase::Running;
-                let text = format!("the client sent {method} before notifications/initialized");
-                self.once(Rule::McpBeforeInitialized, text)
-            }
-            (Phase::Running, _) => None,
         }
     }
 
     fn handle_server(&mut self, method: &str) -> Option<(Rule, String)> {
         let is_allowed = matches!(method, "ping" | "notifications/message");
-        if self.phase == Phase::Running || is_allowed {
+        if self.handshake.phase == HandshakePhase::Running || is_allowed {
             return None;
         }
-        let text = format!("the server sent {method} before notifications/initialized");
-        self.once(Rule::McpBeforeInitialized, text)
-    }
-
-    /// The first mistake in a handshake causes others.
-    fn once(&mut self, rule: Rule, text: String) -> Option<(Rule, String)> {
-        match std::mem::replace(&mut self.is_reported, true) {
-            true => None,
-            false => Some((rule, text)),
-        }
+        self.handshake.report_server(method, HANDSHAKE.initialized)
     }
 }
 

@@ -6,6 +6,8 @@
 pub enum Rule {
     /// Bytes outside of a frame.
     Noise,
+    /// A message in another framing than that of the other side.
+    FramingMismatch,
     /// A frame that is not JSON, or has a wrong header.
     BrokenFrame,
     /// JSON that is not a JSON-RPC message.
@@ -58,8 +60,9 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Rule; 25] = [
+    pub const ALL: [Rule; 26] = [
         Rule::Noise,
+        Rule::FramingMismatch,
         Rule::BrokenFrame,
         Rule::InvalidMessage,
         Rule::Unanswered,
@@ -113,6 +116,11 @@ impl Rule {
                 "Bytes outside of a frame.",
                 "Print to stderr: stdout carries messages and nothing else.",
             ),
+            Rule::FramingMismatch => (
+                "framing-mismatch",
+                "A message in another framing than that of the other side.",
+                "Give both sides the same framing, for example with the server's option for it.",
+            ),
             Rule::BrokenFrame => (
                 "broken-frame",
                 "A frame is not JSON, has a wrong header, or ended early.",
@@ -164,7 +172,7 @@ impl Rule {
             Rule::ExitCode => (
                 "exit-code",
                 "The server exited with another code than 0, or by a signal.",
-                "Look at the last lines of stderr: duet-rpc trace show --where dir:err",
+                "Look at the last lines of stderr: duet-rpc trace show --where dir:err FILE",
             ),
             Rule::LateExit => (
                 "late-exit",

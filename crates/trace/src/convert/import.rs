@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io::{self, BufRead, Read as _, Write};
 
-use super::json_layout::compact;
 use super::{lsp_inspector, mcpsnoop, vscode_import};
 use crate::header::Header;
 use crate::message::Message;
+pub(super) use crate::parse::reason;
 use crate::reader::LINE_LIMIT;
 use crate::record::{Body, Dir, Kind, Record};
 use crate::relations::Relations;
@@ -24,6 +24,30 @@ pub enum ImportFormat {
     Vscode,
     /// Session logs of mcpsnoop.
     Mcpsnoop,
+}
+
+impl ImportFormat {
+    /// All formats.
+    pub const ALL: [ImportFormat; 3] =
+        [ImportFormat::LspInspector, ImportFormat::Vscode, ImportFormat::Mcpsnoop];
+
+    /// The name, as in `trace convert --from`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ImportFormat::LspInspector => "lsp-inspector",
+            ImportFormat::Vscode => "vscode",
+            ImportFormat::Mcpsnoop => "mcpsnoop",
+        }
+    }
+
+    /// A few words about it.
+    pub fn summary(self) -> &'static str {
+        match self {
+            ImportFormat::LspInspector => "JSON lines of the LSP Inspector",
+            ImportFormat::Vscode => "Text trace of VS Code",
+            ImportFormat::Mcpsnoop => "Session log of mcpsnoop",
+        }
+    }
 }
 
 /// A log that cannot be converted.
@@ -123,13 +147,6 @@ impl<R: BufRead> LogLines<R> {
     }
 }
 
-/// The reason of an error in JSON, with the column: the line is known.
-pub(super) fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" at line ").next().unwrap_or_default();
-    format!("{text} (column {})", error.column())
-}
-
 /// Makes the records of a trace from messages.
 pub(super) struct Maker<W: Write> {
     writer: Writer<W>,
@@ -180,8 +197,7 @@ impl<W: Write> Maker<W> {
         json: &str,
         took: Option<u64>,
     ) -> Result<(), ImportError> {
-        let json = compact(json);
-        let message = Message::from_json(&json);
+        let message = Message::from_json(json);
         let is_batch = json.starts_with('[');
         let kind = if is_batch { Kind::Batch } else { message.kind };
         let mut record = self.record(time, dir, kind);
@@ -189,7 +205,7 @@ impl<W: Write> Maker<W> {
         record.method = message.method.map(|method| method.into_owned().into());
         (record.wire, record.size) = (Some(wire), Some(json.len() as u64));
         record.took = took;
-        record.body = Some(Body::from_json(json));
+        record.body = Some(Body::from_json(json.to_owned()));
         self.write(record)
     }
 

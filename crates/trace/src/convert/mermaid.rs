@@ -2,12 +2,16 @@
 
 use std::io::{self, Write};
 
-use super::{ExportedMessage, Format, server_name};
+use super::{ExportedMessage, Format, Pending, server_name};
 use crate::check::shown_time;
 use crate::header::Header;
 use crate::record::{Dir, Kind, Record};
 
-pub(super) struct Mermaid;
+#[derive(Default)]
+pub(super) struct Mermaid {
+    /// The names of open requests, each with the side that does not answer.
+    open: Pending<(Dir, String)>,
+}
 
 /// Characters of a text that are shown.
 const SHOWN: usize = 60;
@@ -24,8 +28,16 @@ impl Format for Mermaid {
         let (method, message) = (text(event.method()), event.message);
         let id = text(message.id.as_deref().unwrap_or("null"));
         let took = event.took().map(|took| format!(" {}", shown_time(took))).unwrap_or_default();
+        self.open.answer(event);
         match message.kind {
-            Kind::Request => writeln!(out, "    {from}->>{to}: {method} ({id})"),
+            Kind::Request => {
+                let name = format!("{method} ({id})");
+                writeln!(out, "    {from}->>{to}: {name}")?;
+                match self.open.ask(event, (event.record.dir, name)) {
+                    Some((dir, name)) => unanswered(out, dir, &name),
+                    None => Ok(()),
+                }
+            }
             Kind::Error => {
                 let error = message.error_object().unwrap_or_default();
                 let (code, why) = (error.code, text(&error.message));
@@ -34,6 +46,10 @@ impl Format for Mermaid {
             Kind::Response => writeln!(out, "    {from}-->>{to}: {method} ({id}){took}"),
             _ => writeln!(out, "    {from}-){to}: {method}"),
         }
+    }
+
+    fn hidden(&mut self, event: &ExportedMessage<'_>) {
+        self.open.answer(event);
     }
 
     fn other(&mut self, out: &mut dyn Write, record: &Record<'_>, _: u64) -> io::Result<bool> {
@@ -58,9 +74,16 @@ impl Format for Mermaid {
         Ok(true)
     }
 
-    fn end(&mut self, _: &mut dyn Write) -> io::Result<()> {
-        Ok(())
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let open = self.open.take_rest();
+        open.iter().try_for_each(|(dir, name)| unanswered(out, *dir, name))
     }
+}
+
+/// A note at the side that should have answered.
+fn unanswered(out: &mut dyn Write, dir: Dir, name: &str) -> io::Result<()> {
+    let side = if dir == Dir::C2s { "right of S" } else { "left of C" };
+    writeln!(out, "    Note {side}: no answer to {name}")
 }
 
 /// A text in which nothing has a meaning for Mermaid: other characters become numbers.

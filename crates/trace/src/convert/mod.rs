@@ -47,6 +47,42 @@ pub enum ExportFormat {
     Chrome,
 }
 
+impl ExportFormat {
+    /// All formats.
+    pub const ALL: [ExportFormat; 6] = [
+        ExportFormat::LspInspector,
+        ExportFormat::Vscode,
+        ExportFormat::Har,
+        ExportFormat::Otlp,
+        ExportFormat::Mermaid,
+        ExportFormat::Chrome,
+    ];
+
+    /// The name, as in `trace convert --to`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExportFormat::LspInspector => "lsp-inspector",
+            ExportFormat::Vscode => "vscode",
+            ExportFormat::Har => "har",
+            ExportFormat::Otlp => "otlp",
+            ExportFormat::Mermaid => "mermaid",
+            ExportFormat::Chrome => "chrome",
+        }
+    }
+
+    /// A few words about it.
+    pub fn summary(self) -> &'static str {
+        match self {
+            ExportFormat::LspInspector => "JSON lines of the LSP Inspector",
+            ExportFormat::Vscode => "Text trace of VS Code",
+            ExportFormat::Har => "HTTP Archive 1.2, for the network panel of browsers",
+            ExportFormat::Otlp => "OpenTelemetry spans as JSON",
+            ExportFormat::Mermaid => "Mermaid sequence diagram",
+            ExportFormat::Chrome => "Trace events, for chrome://tracing and Perfetto",
+        }
+    }
+}
+
 /// Writes a trace in another format.
 pub struct Exporter<W> {
     output: W,
@@ -72,7 +108,7 @@ impl<W: Write> Exporter<W> {
             ExportFormat::Vscode => Box::new(vscode::Vscode),
             ExportFormat::Har => Box::new(har::Har::default()),
             ExportFormat::Otlp => Box::new(otlp::Otlp::default()),
-            ExportFormat::Mermaid => Box::new(mermaid::Mermaid),
+            ExportFormat::Mermaid => Box::new(mermaid::Mermaid::default()),
             ExportFormat::Chrome => Box::new(chrome::Chrome::default()),
         };
         Exporter {
@@ -112,9 +148,10 @@ impl<W: Write> Exporter<W> {
         let messages = record.messages();
         for message in &messages {
             let relation = self.relations.handle(record, message);
-            if is_shown {
-                let event = ExportedMessage { record, message, relation: &relation, time };
-                self.format.message(&mut self.output, &event)?;
+            let event = ExportedMessage { record, message, relation: &relation, time };
+            match is_shown {
+                true => self.format.message(&mut self.output, &event)?,
+                false => self.format.hidden(&event),
             }
         }
         let has_place = !messages.is_empty()
@@ -173,6 +210,9 @@ trait Format {
     fn begin(&mut self, out: &mut dyn Write, header: &Header, start: u64) -> io::Result<()>;
 
     fn message(&mut self, out: &mut dyn Write, event: &ExportedMessage<'_>) -> io::Result<()>;
+
+    /// Takes a message that is not shown. It may answer one that is.
+    fn hidden(&mut self, _: &ExportedMessage<'_>) {}
 
     /// Takes a record that is not a message. Returns `false` if the format has no place for it.
     fn other(&mut self, out: &mut dyn Write, record: &Record<'_>, time: u64) -> io::Result<bool>;

@@ -6,6 +6,8 @@
 //! | `Params:`, `Result:`, `Error data:` | the value: all lines up to its last bracket |
 //! | any other text | a line on stderr: the output panel shows both |
 //!
+//! A text without any message is not such a log.
+//!
 //! The log has no date, so the trace starts in 1970. Ids that look like numbers are numbers.
 
 use std::io::{BufRead, Write};
@@ -13,11 +15,15 @@ use std::io::{BufRead, Write};
 use serde_json::Value;
 
 use super::import::{ImportError, LogLines, Maker, reason};
+use super::json_layout::compact;
 use crate::header::Header;
 use crate::record::Dir;
 use crate::wire::Wire;
 
 const DAY: u64 = 86_400_000_000;
+
+/// The lines before the first message. A text with more of them is not such a log.
+const LINES_BEFORE: usize = 10_000;
 
 pub(super) fn import<R: BufRead, W: Write>(
     lines: &mut LogLines<R>,
@@ -25,6 +31,7 @@ pub(super) fn import<R: BufRead, W: Write>(
 ) -> Result<(), ImportError> {
     let mut log = Log { time: 0, days: 0, has_time: false };
     let mut waiting: Option<Head> = None;
+    let mut before = Some(Vec::new());
     while let Some(line) = lines.next()? {
         if line.trim().is_empty() {
             continue;
@@ -39,9 +46,17 @@ pub(super) fn import<R: BufRead, W: Write>(
         if let Some(head) = waiting.take() {
             log.write(maker, head, None)?;
         }
-        match Head::parse(&line) {
-            Some(head) => waiting = Some(head),
-            None => {
+        match (Head::parse(&line), &mut before) {
+            (Some(head), _) => {
+                for line in before.take().unwrap_or_default() {
+                    maker.begin(log.time, Header::new("vscode"))?;
+                    maker.text(log.time, Dir::Err, line)?;
+                }
+                waiting = Some(head);
+            }
+            (None, Some(before)) if before.len() < LINES_BEFORE => before.push(line),
+            (None, Some(_)) => return Err(ImportError::Empty),
+            (None, None) => {
                 maker.begin(log.time, Header::new("vscode"))?;
                 maker.text(log.time, Dir::Err, line)?;
             }
@@ -84,7 +99,8 @@ impl Log {
             self.time = self.time.max(asked.map_or(0, |asked| asked.saturating_add(took)));
         }
         let message = head.message(json);
-        maker.message(self.time, head.dir, Wire::Lsp, &message, head.took)
+        // VS Code has indented it.
+        maker.message(self.time, head.dir, Wire::Lsp, &compact(&message), head.took)
     }
 }
 
@@ -205,7 +221,7 @@ impl LoggedValue {
             }
         }
         match serde_json::from_str::<&serde_json::value::RawValue>(json.trim()) {
-            Ok(_) => Ok(Some(json)),
+            Ok(value) => Ok(Some(value.get().to_owned())),
             Err(error) => {
                 let line = start + error.line() as u64 - 1;
                 Err(ImportError::Line { line, why: format!("not JSON: {}", reason(&error)) })

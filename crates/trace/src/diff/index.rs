@@ -10,7 +10,7 @@ use super::{DiffError, DiffOptions};
 use crate::filter::matches_stars;
 use crate::parse;
 use crate::reader::{Entry, Reader};
-use crate::record::{Dir, Kind};
+use crate::record::{Dir, Kind, Record};
 use crate::relations::{Relation, Relations};
 
 /// A request with its answer, or a notification.
@@ -21,6 +21,8 @@ pub(super) struct Exchange {
     pub(super) method: Arc<str>,
     /// The hash of the values, if the order does not matter.
     pub(super) hash: u64,
+    /// The time to the answer.
+    pub(super) took: Option<u64>,
     asked: MessagePlace,
     answered: Option<MessagePlace>,
 }
@@ -67,6 +69,7 @@ impl<R: Read + Seek> Index<R> {
                     Relation::Answer { to: Some(asked), .. } => {
                         if let Some(at) = open.remove(&key(asked.seq, &asked.id)) {
                             exchanges[at].answered = Some(place);
+                            exchanges[at].took = Some(record.at.saturating_sub(asked.at));
                         }
                         continue;
                     }
@@ -92,6 +95,7 @@ impl<R: Read + Seek> Index<R> {
                     dir: record.dir,
                     method,
                     hash: 0,
+                    took: None,
                     asked: place,
                     answered: None,
                 });
@@ -114,11 +118,19 @@ impl<R: Read + Seek> Index<R> {
     /// Reads the values of an exchange again.
     pub(super) fn bodies(&mut self, exchange: &Exchange) -> Result<Bodies, DiffError> {
         let mut bodies = Bodies::default();
-        self.with_message(exchange.asked, |message| bodies.params = values::parse(message.params))?;
+        let note = |record: &Record<'_>, bodies: &mut Bodies| {
+            bodies.is_cut |= record.cut;
+            bodies.is_redacted |= record.redacted;
+        };
+        self.with_message(exchange.asked, |record, message| {
+            bodies.params = values::parse(message.params);
+            note(record, &mut bodies);
+        })?;
         if let Some(place) = exchange.answered {
-            self.with_message(place, |message| {
+            self.with_message(place, |record, message| {
                 bodies.result = values::parse(message.result);
                 bodies.error = values::parse(message.error);
+                note(record, &mut bodies);
             })?;
         }
         Ok(bodies)
@@ -138,7 +150,7 @@ impl<R: Read + Seek> Index<R> {
     fn with_message(
         &mut self,
         place: MessagePlace,
-        take: impl FnOnce(&crate::message::Message<'_>),
+        take: impl FnOnce(&Record<'_>, &crate::message::Message<'_>),
     ) -> Result<(), DiffError> {
         self.source.seek(SeekFrom::Start(place.start))?;
         // Most messages are short.
@@ -146,7 +158,7 @@ impl<R: Read + Seek> Index<R> {
         match reader.next_entry()? {
             Some(Entry::Record(record)) => {
                 if let Some(message) = record.messages().get(place.item as usize) {
-                    take(message);
+                    take(&record, message);
                 }
                 Ok(())
             }

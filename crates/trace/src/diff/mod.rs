@@ -20,8 +20,10 @@ mod values;
 
 use std::io::{self, Read, Seek};
 
+use crate::message::Message;
 use crate::record::Dir;
 use index::{Exchange, Index};
+use values::Bodies;
 pub use values::{Change, Pointer};
 
 /// Settings of a comparison.
@@ -34,6 +36,8 @@ pub struct DiffOptions {
     pub ignore_methods: Vec<String>,
     /// The order of messages does not matter.
     pub is_unordered: bool,
+    /// The time by which an answer may be slower, in microseconds. `None`: times do not matter.
+    pub tolerance: Option<u64>,
 }
 
 /// A difference, or a pair without one.
@@ -44,6 +48,9 @@ pub enum Difference {
     Same(Side),
     /// The exchange is in both traces, with other values.
     Changed(Side, Vec<Change>),
+    /// The answer of the second trace took longer than that of the first. Has both times, in
+    /// microseconds. It comes in addition to one of the others.
+    Slower(Side, u64, u64),
     /// Only the first trace has the exchange.
     Missing(Side),
     /// Only the second trace has the exchange.
@@ -115,8 +122,14 @@ pub fn diff<A: Read + Seek, B: Read + Seek>(
     // An exchange of the second trace stands where its seq would be in the first.
     pairs.sort_by_key(|(left, right)| left.or(*right).map_or(0, |exchange| exchange.seq));
     for pair in pairs {
-        report(match pair {
+        let difference = match pair {
             (Some(left), Some(right)) => {
+                if let (Some(old), Some(new), Some(tolerance)) =
+                    (left.took, right.took, options.tolerance)
+                    && new > old.saturating_add(tolerance)
+                {
+                    report(Difference::Slower(left.side(), old, new));
+                }
                 let old = first.bodies(left).map_err(|error| (0, error))?;
                 let new = second.bodies(right).map_err(|error| (1, error))?;
                 let changes = values::compare(&old, &new, &options.ignore);
@@ -128,9 +141,26 @@ pub fn diff<A: Read + Seek, B: Read + Seek>(
             (Some(left), None) => Difference::Missing(left.side()),
             (_, Some(right)) => Difference::Extra(right.side()),
             (None, None) => continue,
-        });
+        };
+        report(difference);
     }
     Ok(())
+}
+
+/// Compares two messages: params, results and errors.
+pub(crate) fn compare_messages(
+    old: &Message<'_>,
+    new: &Message<'_>,
+    ignore: &[Pointer],
+) -> Vec<Change> {
+    let bodies = |message: &Message<'_>| Bodies {
+        params: values::parse(message.params),
+        result: values::parse(message.result),
+        error: values::parse(message.error),
+        is_cut: false,
+        is_redacted: false,
+    };
+    values::compare(&bodies(old), &bodies(new), ignore)
 }
 
 impl Exchange {

@@ -31,6 +31,7 @@ fn options(ignore: &[&str], ignore_methods: &[&str], is_unordered: bool) -> Diff
         ignore: ignore.iter().map(|it| it.parse().expect("a pointer")).collect(),
         ignore_methods: ignore_methods.iter().map(|it| (*it).to_owned()).collect(),
         is_unordered,
+        tolerance: None,
     }
 }
 
@@ -40,6 +41,7 @@ fn compared(first: &[&str], second: &[&str], options: &DiffOptions) -> Vec<Strin
     diff(trace(first), trace(second), options, |difference| {
         found.push(match difference {
             Difference::Same(side) => format!("= {}", side.method),
+            Difference::Slower(side, old, new) => format!("> {} {old} {new}", side.method),
             Difference::Missing(side) => format!("- {} {}", side.dir.name(), side.method),
             Difference::Extra(side) => format!("+ {} {}", side.dir.name(), side.method),
             Difference::Changed(side, changes) => {
@@ -122,6 +124,45 @@ fn r6_unordered_traces_pair_equal_values_first() {
     assert_eq!(unordered, ["= a", "~ a /params/0: 2 → 3", "= b"]);
     let ignoring = compared(&first, &second, &options(&["/params/0"], &[], true));
     assert_eq!(ignoring, ["= a", "= a", "= b"]);
+}
+
+#[test]
+fn y5_slower_answers_are_reported_beyond_the_tolerance() {
+    let first = [r#">{"id":1,"m":"a"}"#, r#"<{"id":1,"result":1}"#];
+    let second = [r#">{"id":1,"m":"a"}"#, r#"<{"m":"b"}"#, r#"<{"id":1,"result":1}"#];
+    for (tolerance, expected) in [
+        (None, vec!["= a", "+ s2c b"]),
+        (Some(0), vec!["> a 1 2", "= a", "+ s2c b"]),
+        (Some(1), vec!["= a", "+ s2c b"]),
+    ] {
+        let options = DiffOptions { tolerance, ..DiffOptions::default() };
+        assert_eq!(compared(&first, &second, &options), expected);
+    }
+}
+
+#[test]
+fn y7_redacted_and_cut_values_may_be_any() {
+    let old = r#"{"duet":1}
+{"seq":1,"at":0,"dir":"c2s","kind":"notification","redacted":true,"msg":{"method":"a","params":{"token":"[redacted]","b":1}}}
+{"seq":2,"at":0,"dir":"c2s","kind":"notification","method":"cut","cut":true,"text":"{\"method"}
+{"seq":3,"at":0,"dir":"c2s","kind":"notification","msg":{"method":"a","params":{"token":"[redacted]"}}}
+"#;
+    let new = r#"{"duet":1}
+{"seq":1,"at":0,"dir":"c2s","kind":"notification","msg":{"method":"a","params":{"token":{"x":1},"b":2}}}
+{"seq":2,"at":0,"dir":"c2s","kind":"notification","msg":{"method":"cut","params":[1]}}
+{"seq":3,"at":0,"dir":"c2s","kind":"notification","msg":{"method":"a","params":{"token":"x"}}}
+"#;
+    let mut found = Vec::new();
+    let (old, new) = (Cursor::new(old), Cursor::new(new));
+    diff(old, new, &DiffOptions::default(), |difference| {
+        if let Difference::Changed(side, changes) = difference {
+            let paths = changes.into_iter().map(|change| change.path).collect::<Vec<_>>();
+            found.push(format!("{} {}", side.seq, paths.join(" ")));
+        }
+    })
+    .expect("memory can be read");
+    // A text that only looks like a redaction is a value.
+    assert_eq!(found, ["1 /params/b", "3 /params/token"]);
 }
 
 #[test]

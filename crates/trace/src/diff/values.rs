@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::redact::REDACTED;
+
 /// A JSON pointer; a `*` stands for any name or number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer(Vec<String>);
@@ -21,7 +23,7 @@ impl std::str::FromStr for Pointer {
 }
 
 impl Pointer {
-    fn covers(&self, path: &[String]) -> bool {
+    pub(crate) fn covers(&self, path: &[String]) -> bool {
         let is_step = |(rule, step): (&String, &String)| rule == "*" || rule == step;
         self.0.len() == path.len() && self.0.iter().zip(path).all(is_step)
     }
@@ -45,6 +47,10 @@ pub(super) struct Bodies {
     pub(super) params: Option<Value>,
     pub(super) result: Option<Value>,
     pub(super) error: Option<Value>,
+    /// A message was cut, so nobody knows its values.
+    pub(super) is_cut: bool,
+    /// Values were replaced.
+    pub(super) is_redacted: bool,
 }
 
 /// The value of a JSON text. A text with numbers that no value can hold stays a text.
@@ -88,10 +94,18 @@ impl fmt::Display for Bodies {
     }
 }
 
+/// The differences. A redacted value may be any, and so may the values of a message that was cut.
 pub(super) fn compare(old: &Bodies, new: &Bodies, ignore: &[Pointer]) -> Vec<Change> {
     let mut changes = Vec::new();
+    if old.is_cut || new.is_cut {
+        return changes;
+    }
     for ((name, old), (_, new)) in old.parts().into_iter().zip(new.parts()) {
         walk(&mut vec![name.to_owned()], old, new, ignore, &mut changes);
+    }
+    if old.is_redacted || new.is_redacted {
+        let is_hidden = |value: &Option<Value>| matches!(value, Some(Value::String(text)) if text.contains(REDACTED));
+        changes.retain(|change| !is_hidden(&change.old) && !is_hidden(&change.new));
     }
     changes
 }

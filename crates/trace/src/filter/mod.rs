@@ -15,7 +15,7 @@
 //! | `at:<2s`, `seq:17` | the time since the start; the number of the record |
 //! | `size:>10k` | the size of the body; `k`, `M`, `G` for 1024 bytes and its powers |
 //! | `text:TEXT`, `TEXT` | text anywhere in the body, in upper or lower case |
-//! | `is:STATE` | `pending`, `late`, `cancelled`, `unanswered`, `noise`: see [`Facts`] |
+//! | `is:STATE` | `pending`, `late`, `cancelled`, `failed`, `unanswered`, `noise`: see [`Facts`] |
 //!
 //! Space is *and* and binds closer than `|`. `-` negates one term or group. Text in `"` is taken
 //! literally; `\"` and `\\` are the escapes in it.
@@ -28,9 +28,9 @@ mod tests;
 
 use std::fmt;
 
-use crate::record::Record;
+use crate::record::{Dir, Record};
 pub use parse::FilterError;
-use term::{Pattern, Term};
+use term::{Pattern, State, Term};
 
 /// A parsed filter.
 ///
@@ -50,16 +50,18 @@ pub struct Filter(Expr);
 
 /// The state of a request, known only from the records around it.
 ///
-/// A request and the messages that belong to it (its answer, its cancellation) have the same facts.
+/// A request and its answer have the same facts. Its cancellation is only `cancelled`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
     /// The request has no answer yet, and the session still runs.
     pub pending: bool,
-    /// The answer took longer than the threshold for slow requests, or is missing for so long.
+    /// The answer took longer than the threshold for slow requests, or the request has been pending for so long.
     pub late: bool,
     /// The request was cancelled.
     pub cancelled: bool,
+    /// The answer is an error, and the request was not cancelled.
+    pub failed: bool,
     /// The session is over, and the request has no answer.
     pub unanswered: bool,
     /// The time from the request to its answer, in microseconds.
@@ -69,6 +71,11 @@ pub struct Facts {
 /// Parses a time such as `100ms`, with the units of filters: `us`, `ms`, `s`, `m`. In microseconds.
 pub fn parse_time(text: &str) -> Option<u64> {
     quantity::TIME.value(text)
+}
+
+/// Parses a size such as `10k`, with the units of filters. In bytes.
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
+    quantity::SIZE.value(text)
 }
 
 /// Compares a text with a pattern in which `*` stands for any text.
@@ -109,6 +116,17 @@ impl Filter {
     /// the state of a request.
     pub fn needs_facts(&self) -> bool {
         self.0.any_term(&|term| matches!(term, Term::Took(_) | Term::Is(_)))
+    }
+
+    /// Returns `false` if no record of this direction matches. It may return `true` without reason.
+    pub(crate) fn may_match(&self, dir: Dir) -> bool {
+        self.0.may_match(dir)
+    }
+
+    /// Returns `true` if the filter asks for the state of a request, which only later records tell.
+    pub(crate) fn needs_state(&self) -> bool {
+        let is_state = |state: &State| *state != State::Noise;
+        self.0.any_term(&|term| matches!(term, Term::Is(states) if states.iter().any(is_state)))
     }
 }
 
@@ -158,6 +176,18 @@ impl Expr {
             Expr::Any(parts) => parts.iter().any(|part| part.matches(record, facts)),
             Expr::Not(part) => !part.matches(record, facts),
             Expr::Term(term) => term.matches(record, facts),
+        }
+    }
+
+    fn may_match(&self, dir: Dir) -> bool {
+        match self {
+            Expr::All(parts) => parts.iter().all(|part| part.may_match(dir)),
+            Expr::Any(parts) => parts.iter().any(|part| part.may_match(dir)),
+            Expr::Term(Term::Dir(dirs)) => dirs.contains(&dir),
+            Expr::Not(part) => {
+                !matches!(&**part, Expr::Term(Term::Dir(dirs)) if dirs.contains(&dir))
+            }
+            Expr::Term(_) => true,
         }
     }
 

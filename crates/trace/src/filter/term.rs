@@ -26,7 +26,7 @@ pub(super) const KEYS: [&str; 10] =
 
 pub(super) const DIRS: [Dir; 4] = [Dir::C2s, Dir::S2c, Dir::Err, Dir::Tap];
 
-pub(super) const KINDS: [Kind; 16] = [
+pub(super) const KINDS: [Kind; 19] = [
     Kind::Request,
     Kind::Notification,
     Kind::Response,
@@ -36,9 +36,12 @@ pub(super) const KINDS: [Kind; 16] = [
     Kind::Broken,
     Kind::Noise,
     Kind::Blank,
+    Kind::Head,
+    Kind::Control,
     Kind::More,
     Kind::Stderr,
     Kind::Loss,
+    Kind::Fault,
     Kind::Eof,
     Kind::Signal,
     Kind::Exit,
@@ -50,12 +53,13 @@ pub(super) enum State {
     Pending,
     Late,
     Cancelled,
+    Failed,
     Unanswered,
     Noise,
 }
 
-pub(super) const STATES: [State; 5] =
-    [State::Pending, State::Late, State::Cancelled, State::Unanswered, State::Noise];
+pub(super) const STATES: [State; 6] =
+    [State::Pending, State::Late, State::Cancelled, State::Failed, State::Unanswered, State::Noise];
 
 impl State {
     pub(super) fn name(self) -> &'static str {
@@ -63,6 +67,7 @@ impl State {
             State::Pending => "pending",
             State::Late => "late",
             State::Cancelled => "cancelled",
+            State::Failed => "failed",
             State::Unanswered => "unanswered",
             State::Noise => "noise",
         }
@@ -117,6 +122,7 @@ impl Term {
                 State::Pending => facts.pending,
                 State::Late => facts.late,
                 State::Cancelled => facts.cancelled,
+                State::Failed => facts.failed,
                 State::Unanswered => facts.unanswered,
                 State::Noise => is_noise(record),
             }),

@@ -96,7 +96,7 @@ fn r1_terms_need_the_member_that_they_compare() {
 fn r1_a_mistake_names_its_position_and_what_was_expected() {
     let keys = "method:, dir:, kind:, id:, took:, at:, seq:, size:, text:, is: or text in quotes";
     let kinds = "a kind (request, notification, response, error, batch, invalid, broken, noise, \
-                 blank, more, stderr, loss, eof, signal, exit, end)";
+                 blank, head, control, more, stderr, loss, fault, eof, signal, exit, end)";
     let deep = "(".repeat(65);
     for (filter, message) in [
         ("colour:red", &*format!("position 1: expected {keys}, found `colour:red`")),
@@ -105,7 +105,7 @@ fn r1_a_mistake_names_its_position_and_what_was_expected() {
         ("kind:s2c", &*format!("position 6: expected {kinds}, found `s2c`")),
         (
             "is:late|slow",
-            "position 9: expected a state (pending, late, cancelled, unanswered, noise), found `slow`",
+            "position 9: expected a state (pending, late, cancelled, failed, unanswered, noise), found `slow`",
         ),
         ("took:100ms", "position 6: expected a time such as >100ms, found `100ms`"),
         ("took:>fast", "position 6: expected a time such as >100ms, found `>fast`"),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{Relation, Relations};
 use crate::filter::Facts;
+use crate::message::Message;
 use crate::record::{Dir, Kind, Record};
 
 /// The state of the requests of a trace, by record.
@@ -15,7 +16,7 @@ use crate::record::{Dir, Kind, Record};
 pub struct FactsTable {
     relations: Relations,
     facts: HashMap<u64, Facts>,
-    /// Cancellations, whose request may have become late since.
+    /// Cancellations, with their request.
     cancels: HashMap<u64, u64>,
     /// The threshold for late answers, in microseconds.
     slow: u64,
@@ -41,7 +42,7 @@ impl FactsTable {
         let mut relations = Vec::new();
         for message in record.messages() {
             let relation = self.relations.handle(record, &message);
-            self.note(record, &relation);
+            self.note(record, &message, &relation);
             relations.push(relation);
         }
         if let [relation] = &relations[..] {
@@ -50,7 +51,7 @@ impl FactsTable {
         relations
     }
 
-    fn note(&mut self, record: &Record<'_>, relation: &Relation) {
+    fn note(&mut self, record: &Record<'_>, message: &Message<'_>, relation: &Relation) {
         match relation {
             Relation::Request { .. } => {
                 self.facts.insert(record.seq, Facts { pending: true, ..Facts::default() });
@@ -60,6 +61,7 @@ impl FactsTable {
                 let facts = Facts {
                     late: took > self.slow,
                     cancelled: asked.cancelled.is_some(),
+                    failed: message.kind == Kind::Error && asked.cancelled.is_none(),
                     took: Some(took),
                     ..Facts::default()
                 };
@@ -76,12 +78,12 @@ impl FactsTable {
         }
     }
 
-    /// Ends the trace. Open requests are late if they were open for longer than the threshold, and
-    /// unanswered if the session is over.
+    /// Ends the trace. Open requests are unanswered if the session is over. Otherwise they are pending, and late if they
+    /// were open for longer than the threshold.
     pub fn finish(&mut self) {
         for asked in self.relations.open() {
             if let Some(facts) = self.facts.get_mut(&asked.seq) {
-                facts.late = self.last.saturating_sub(asked.at) > self.slow;
+                facts.late = !self.is_over && self.last.saturating_sub(asked.at) > self.slow;
                 facts.unanswered = self.is_over && !asked.is_dropped;
                 facts.pending = !self.is_over;
             }
@@ -90,7 +92,11 @@ impl FactsTable {
 
     /// The facts of a record.
     pub fn get(&self, seq: u64) -> Facts {
-        let seq = self.cancels.get(&seq).copied().unwrap_or(seq);
+        if let Some(request) = self.cancels.get(&seq) {
+            // The other facts are those of the request alone.
+            let cancelled = self.facts.get(request).is_some_and(|facts| facts.cancelled);
+            return Facts { cancelled, ..Facts::default() };
+        }
         self.facts.get(&seq).copied().unwrap_or_default()
     }
 

@@ -14,11 +14,12 @@ mod recent;
 mod tests;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use crate::message::Message;
 use crate::record::{Dir, Kind, Record};
 pub use facts::FactsTable;
-use recent::Recent;
+pub(crate) use recent::Recent;
 
 /// Open requests, and answered ids, that are remembered.
 pub(crate) const REMEMBERED: usize = 100_000;
@@ -29,7 +30,9 @@ const TOKENS: usize = 10_000;
 /// The requests of a session, and the messages that belong to them.
 #[derive(Debug)]
 pub struct Relations {
-    open: Recent<Vec<OpenRequest>>,
+    /// Requests with the same id, oldest first; mostly one.
+    open: Recent<VecDeque<OpenRequest>>,
+    open_count: usize,
     answered: Recent<u64>,
     tokens: Recent<u64>,
     /// A part of the messages is missing, so an answer may have no request.
@@ -90,6 +93,7 @@ impl Default for Relations {
     fn default() -> Self {
         Relations {
             open: Recent::new(REMEMBERED),
+            open_count: 0,
             answered: Recent::new(REMEMBERED),
             tokens: Recent::new(TOKENS),
             has_gap: false,
@@ -115,7 +119,7 @@ impl Relations {
 
     /// Forgets the open requests, because a part of the messages is missing.
     pub fn handle_gap(&mut self) {
-        self.open = Recent::new(REMEMBERED);
+        (self.open, self.open_count) = (Recent::new(REMEMBERED), 0);
         self.has_gap = true;
     }
 
@@ -131,7 +135,7 @@ impl Relations {
 
     /// The oldest open request with this direction and id, a JSON text.
     pub fn find(&self, dir: Dir, id: &str) -> Option<&OpenRequest> {
-        self.open.get(&key(dir, id)).and_then(|open| open.first())
+        self.open.get(&key(dir, id)).and_then(|open| open.front())
     }
 
     fn handle_request(&mut self, record: &Record<'_>, message: &Message<'_>) -> Relation {
@@ -158,13 +162,29 @@ impl Relations {
         };
         let key = key(record.dir, id);
         self.answered.remove(&key);
+        if self.open_count == REMEMBERED {
+            self.forget_oldest();
+        }
+        self.open_count += 1;
         if let Some(others) = self.open.get_mut(&key) {
-            let in_use = others.first().cloned();
-            others.push(asked);
+            let in_use = others.front().cloned();
+            others.push_back(asked);
             return Relation::Request { in_use };
         }
-        self.open.insert(key, vec![asked]);
+        self.open.insert(key, VecDeque::from([asked]));
         Relation::Request { in_use: None }
+    }
+
+    /// Makes room for a request.
+    fn forget_oldest(&mut self) {
+        let Some((key, requests)) = self.open.oldest_mut() else { return };
+        requests.pop_front();
+        let emptied = requests.is_empty().then(|| key.clone());
+        self.open.count_forgotten();
+        self.open_count -= 1;
+        if let Some(key) = emptied {
+            self.open.remove(&key);
+        }
     }
 
     fn handle_answer(&mut self, dir: Dir, message: &Message<'_>) -> Relation {
@@ -172,11 +192,12 @@ impl Relations {
         let Some(open) = self.open.get_mut(&key) else {
             return Relation::Answer { to: None, again: self.answered.get(&key).copied() };
         };
-        let to = (!open.is_empty()).then(|| open.remove(0));
+        let to = open.pop_front();
         if open.is_empty() {
             self.open.remove(&key);
         }
         if let Some(asked) = &to {
+            self.open_count -= 1;
             self.answered.insert(key, asked.seq);
         }
         Relation::Answer { to, again: None }
@@ -196,11 +217,13 @@ impl Relations {
         let Some(open) = self.open.get_mut(&key(record.dir, id)) else {
             return Relation::Cancel { of: None };
         };
-        for asked in &mut *open {
+        // The requests before one that was cancelled were cancelled with it.
+        let is_new = |it: &&mut OpenRequest| it.cancelled.is_none() || is_dropped && !it.is_dropped;
+        for asked in open.iter_mut().rev().take_while(is_new) {
             asked.cancelled.get_or_insert(record.at);
             asked.is_dropped |= is_dropped;
         }
-        Relation::Cancel { of: open.first().map(|asked| asked.seq) }
+        Relation::Cancel { of: open.front().map(|asked| asked.seq) }
     }
 
     fn progress(&self, dir: Dir, token: Option<&str>) -> Relation {
@@ -240,10 +263,24 @@ fn other(dir: Dir) -> Dir {
     }
 }
 
-/// The direction and the value of an id or a token: `"a"` and `"\u0061"` are the same.
+/// The direction and the value of an id or a token.
 fn key(dir: Dir, id: &str) -> (Dir, String) {
-    match serde_json::from_str::<String>(id) {
-        Ok(text) => (dir, format!("\"{text}")),
-        Err(_) => (dir, id.to_owned()),
+    (dir, id_key(id).into_owned())
+}
+
+/// A text that is the same for all spellings of an id, as a session compares ids (M2). `raw` is its JSON text.
+///
+/// ```
+/// use duet_rpc_trace::id_key;
+///
+/// assert_eq!(id_key(r#""\u0061""#), id_key(r#""a""#));
+/// assert_ne!(id_key(r#""1""#), id_key("1"));
+/// assert_ne!(id_key("1.0"), id_key("1"));
+/// ```
+pub fn id_key(raw: &str) -> Cow<'_, str> {
+    let has_escape = raw.starts_with('"') && raw.contains('\\');
+    match has_escape.then(|| serde_json::from_str::<String>(raw)) {
+        Some(Ok(text)) => Cow::Owned(serde_json::Value::from(text).to_string()),
+        _ => Cow::Borrowed(raw),
     }
 }

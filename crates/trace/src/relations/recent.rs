@@ -8,7 +8,7 @@ type Key = (Dir, String);
 
 /// A map with a limit: an insertion above it removes the oldest entry.
 #[derive(Debug)]
-pub(super) struct Recent<V> {
+pub(crate) struct Recent<V> {
     entries: HashMap<Key, (u64, V)>,
     /// The keys by age.
     order: BTreeMap<u64, Key>,
@@ -18,7 +18,7 @@ pub(super) struct Recent<V> {
 }
 
 impl<V> Recent<V> {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Recent {
             entries: HashMap::new(),
             order: BTreeMap::new(),
@@ -28,7 +28,7 @@ impl<V> Recent<V> {
         }
     }
 
-    pub(super) fn insert(&mut self, key: Key, value: V) {
+    pub(crate) fn insert(&mut self, key: Key, value: V) {
         self.remove(&key);
         while self.entries.len() >= self.limit {
             let Some((_, oldest)) = self.order.pop_first() else { break };
@@ -40,27 +40,38 @@ impl<V> Recent<V> {
         self.next += 1;
     }
 
-    pub(super) fn remove(&mut self, key: &Key) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: &Key) -> Option<V> {
         let (number, value) = self.entries.remove(key)?;
         self.order.remove(&number);
         Some(value)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&V> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&V> {
         self.entries.get(key).map(|(_, value)| value)
     }
 
-    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut V> {
         self.entries.get_mut(key).map(|(_, value)| value)
     }
 
     /// The values, oldest first.
-    pub(super) fn values(&self) -> impl Iterator<Item = &V> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.order.values().filter_map(|key| self.get(key))
     }
 
+    /// The entry that was inserted first.
+    pub(crate) fn oldest_mut(&mut self) -> Option<(&Key, &mut V)> {
+        let (_, key) = self.order.first_key_value()?;
+        self.entries.get_mut(key).map(|(_, value)| (key, value))
+    }
+
+    /// Counts a removal that the limit of the user made necessary.
+    pub(crate) fn count_forgotten(&mut self) {
+        self.forgotten += 1;
+    }
+
     /// The number of entries that were removed because of the limit.
-    pub(super) fn forgotten(&self) -> u64 {
+    pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 }

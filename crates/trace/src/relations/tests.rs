@@ -1,7 +1,7 @@
 //! Tests of the relations between messages.
 
 use super::recent::Recent;
-use super::{FactsTable, Relation, Relations};
+use super::{FactsTable, REMEMBERED, Relation, Relations};
 use crate::filter::Facts;
 use crate::record::{Body, Dir, Kind, Record};
 
@@ -116,6 +116,28 @@ fn r2_memory_is_bounded_and_the_oldest_entries_go_first() {
 }
 
 #[test]
+fn r2_requests_with_one_id_are_bounded_and_leave_in_their_order() {
+    let mut relations = Relations::new();
+    let extra = 5;
+    let most = REMEMBERED as u64 + extra;
+    for seq in 1..=most {
+        relation(&mut relations, &record(seq, Dir::C2s, r#"{"id":1,"method":"a"}"#));
+        // A cancellation does not go through all of them again.
+        relation(
+            &mut relations,
+            &record(seq, Dir::C2s, r#"{"method":"$/cancelRequest","params":{"id":1}}"#),
+        );
+    }
+    assert_eq!(relations.open().count(), REMEMBERED);
+    assert!(relations.has_gap() && relations.open().all(|asked| asked.cancelled.is_some()));
+    for seq in extra + 1..=most {
+        let found = relation(&mut relations, &record(most, Dir::S2c, r#"{"id":1,"result":1}"#));
+        assert_eq!(found, format!("answer to {seq}, cancelled"));
+    }
+    assert_eq!(relations.open().count(), 0);
+}
+
+#[test]
 fn r1_facts_are_known_after_the_whole_trace_is_read() {
     let rows = [
         record(1, Dir::C2s, r#"{"id":1,"method":"quick"}"#),
@@ -123,7 +145,9 @@ fn r1_facts_are_known_after_the_whole_trace_is_read() {
         record(3, Dir::C2s, r#"{"id":2,"method":"slow"}"#),
         record(4, Dir::C2s, r#"{"id":3,"method":"never"}"#),
         record(5, Dir::C2s, r#"{"method":"$/cancelRequest","params":{"id":2}}"#),
-        record(9, Dir::S2c, r#"{"id":2,"result":1}"#),
+        record(6, Dir::C2s, r#"{"id":4,"method":"fails"}"#),
+        record(7, Dir::S2c, r#"{"id":4,"error":{"code":1}}"#),
+        record(9, Dir::S2c, r#"{"id":2,"error":{"code":-32800}}"#),
     ];
     for is_over in [true, false] {
         let mut table = FactsTable::new(3_000);
@@ -137,9 +161,39 @@ fn r1_facts_are_known_after_the_whole_trace_is_read() {
         let none = Facts::default();
         let quick = Facts { took: Some(1_000), ..none };
         let slow = Facts { took: Some(6_000), late: true, cancelled: true, ..none };
-        let never = Facts { late: true, pending: !is_over, unanswered: is_over, ..none };
-        for (seq, facts) in [(1, quick), (2, quick), (3, slow), (5, slow), (9, slow), (4, never)] {
+        let never = Facts { late: !is_over, pending: !is_over, unanswered: is_over, ..none };
+        let cancel = Facts { cancelled: true, ..none };
+        let failed = Facts { took: Some(1_000), failed: true, ..none };
+        for (seq, facts) in [
+            (1, quick),
+            (2, quick),
+            (3, slow),
+            (4, never),
+            (5, cancel),
+            (6, failed),
+            (7, failed),
+            (9, slow),
+        ] {
             assert_eq!(table.get(seq), facts, "{seq}");
         }
+    }
+}
+
+/// As a session does (M2): numbers are compared as they are written, strings by their characters.
+#[test]
+fn r2_ids_are_compared_as_a_session_compares_them() {
+    for (asked, answered, expected) in [
+        (r#"{"id":1,"method":"a"}"#, r#"{"id":1.0,"result":0}"#, "answer to nothing"),
+        (r#"{"id":1,"method":"a"}"#, r#"{"id":"1","result":0}"#, "answer to nothing"),
+        (r#"{"id":1e0,"method":"a"}"#, r#"{"id":1e0,"result":0}"#, "answer to 1"),
+        (r#"{"id":"a","method":"a"}"#, r#"{"id":"\u0061","result":0}"#, "answer to 1"),
+    ] {
+        let mut relations = Relations::new();
+        relation(&mut relations, &record(1, Dir::C2s, asked));
+        assert_eq!(
+            relation(&mut relations, &record(2, Dir::S2c, answered)),
+            expected,
+            "{answered}"
+        );
     }
 }

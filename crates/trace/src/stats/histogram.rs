@@ -19,6 +19,33 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    pub(super) fn merge(&mut self, other: &Histogram) {
+        for (bucket, count) in &other.buckets {
+            *self.buckets.entry(*bucket).or_default() += count;
+        }
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+    }
+
+    /// The number of values up to each power of two, from the first to the last that has any.
+    pub(super) fn powers(&self) -> Vec<(u64, u64)> {
+        let power = |bucket: u32| upper(bucket).checked_next_power_of_two().unwrap_or(u64::MAX);
+        let mut rows: Vec<(u64, u64)> = Vec::new();
+        for (bucket, count) in &self.buckets {
+            let end = power(*bucket);
+            while let Some(&(last, _)) = rows.last()
+                && last < end
+            {
+                rows.push((last.saturating_mul(2), 0));
+            }
+            match rows.last_mut() {
+                Some((_, sum)) => *sum += count,
+                None => rows.push((end, *count)),
+            }
+        }
+        rows
+    }
+
     /// The nearest rank: the smallest value that at least this share does not exceed.
     pub(super) fn percentile(&self, percent: u8) -> Option<u64> {
         let rank = (self.count * u64::from(percent.min(100))).div_ceil(100).max(1);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::message::Message;
 use crate::record::{Dir, Kind, Record};
-use crate::relations::{Relation, Relations};
+use crate::relations::{OpenRequest, Relation, Relations};
 use histogram::Histogram;
 
 /// Methods that have their own row. A trace with more has the rest in one row, [`OTHER`].
@@ -15,11 +15,15 @@ const METHODS: usize = 10_000;
 /// The name of the row for methods beyond the limit.
 const OTHER: &str = "(other)";
 
+/// The slowest requests that are named.
+const SLOWEST: usize = 5;
+
 /// Figures of a session.
 #[derive(Debug, Default)]
 pub struct Stats {
     relations: Relations,
     methods: BTreeMap<(bool, String), MethodStats>,
+    slowest: Vec<SlowRequest>,
     messages: u64,
     noise: u64,
     last: u64,
@@ -38,6 +42,22 @@ pub struct MethodStats {
     /// Bytes of all bodies: requests, notifications and answers.
     pub bytes: u64,
     latencies: Histogram,
+}
+
+/// One of the slowest requests of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlowRequest {
+    /// The time to its answer, in microseconds.
+    pub took: u64,
+    /// The method.
+    pub method: String,
+    /// The id: its JSON text.
+    pub id: String,
+    /// The `seq` of the request.
+    pub request: u64,
+    /// The `seq` of its answer.
+    pub answer: u64,
 }
 
 impl MethodStats {
@@ -89,6 +109,31 @@ impl Stats {
         }
     }
 
+    /// Adds the figures of another session. The [slowest requests](Stats::slowest) stay those of this one, because each
+    /// session numbers its records.
+    pub fn merge(&mut self, other: &Stats) {
+        for ((is_s2c, method), theirs) in &other.methods {
+            let dir = if *is_s2c { Dir::S2c } else { Dir::C2s };
+            let row = self.row(dir, method);
+            row.count += theirs.count;
+            row.errors += theirs.errors;
+            row.unanswered += theirs.unanswered;
+            row.bytes = row.bytes.saturating_add(theirs.bytes);
+            row.latencies.merge(&theirs.latencies);
+        }
+        self.messages += other.messages;
+        self.noise += other.noise;
+        self.last = self.last.max(other.last);
+    }
+
+    /// The latencies of all answers: the number of those up to each power of two, in microseconds, and
+    /// above the one before it. Without the empty rows at both ends.
+    pub fn distribution(&self) -> Vec<(u64, u64)> {
+        let mut all = Histogram::default();
+        self.methods.values().for_each(|row| all.merge(&row.latencies));
+        all.powers()
+    }
+
     /// The figures of each method with the direction of its requests, most frequent first.
     pub fn methods(&self) -> Vec<(Dir, &str, &MethodStats)> {
         let rows = self.methods.iter().map(|((is_s2c, name), row)| {
@@ -97,6 +142,27 @@ impl Stats {
         let mut rows: Vec<_> = rows.collect();
         rows.sort_by_key(|(_, _, row)| std::cmp::Reverse(row.count));
         rows
+    }
+
+    /// The five slowest requests, slowest first.
+    ///
+    /// ```
+    /// use duet_rpc_trace::{Body, Dir, Kind, Record, Stats};
+    ///
+    /// let mut stats = Stats::new();
+    /// for (seq, at, dir, kind, json) in [
+    ///     (1, 0, Dir::C2s, Kind::Request, r#"{"id":7,"method":"search"}"#),
+    ///     (2, 1_500, Dir::S2c, Kind::Response, r#"{"id":7,"result":[]}"#),
+    /// ] {
+    ///     let mut record = Record::new(seq, at, dir, kind);
+    ///     record.body = Some(Body::from_json(json));
+    ///     stats.handle(&record, true);
+    /// }
+    /// let slowest = &stats.slowest()[0];
+    /// assert_eq!((slowest.took, &*slowest.method, slowest.request), (1_500, "search", 1));
+    /// ```
+    pub fn slowest(&self) -> &[SlowRequest] {
+        &self.slowest
     }
 
     /// The number of messages.
@@ -128,6 +194,7 @@ impl Stats {
                 row.errors += u64::from(message.kind == Kind::Error);
                 let took = record.took.unwrap_or_else(|| record.at.saturating_sub(asked.at));
                 row.latencies.add(took);
+                self.note_slow(took, asked, record.seq);
             }
             Relation::Answer { .. } => {}
             _ => {
@@ -135,6 +202,16 @@ impl Stats {
                 row.count += 1;
                 row.bytes = row.bytes.saturating_add(size);
             }
+        }
+    }
+
+    fn note_slow(&mut self, took: u64, asked: &OpenRequest, answer: u64) {
+        let place = self.slowest.partition_point(|it| it.took >= took);
+        if place < SLOWEST {
+            let (method, id) = (asked.method.clone(), asked.id.clone());
+            self.slowest
+                .insert(place, SlowRequest { took, method, id, request: asked.seq, answer });
+            self.slowest.truncate(SLOWEST);
         }
     }
 
