@@ -1,0 +1,464 @@
+//! Transport of a caller: a connection to a service, whichever worker answers (N3 to N9).
+//!
+//! It is a transport like any other, so a [`Peer`](duet_rpc::Peer) on it calls, notifies, cancels and serves as on a
+//! socket, and a bridge passes messages through it. `calls.rs` has the state of each call, and `callbacks.rs` the calls
+//! of workers; this file sends and receives.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt::{self, Write as _};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use async_nats::message::OutboundMessage;
+use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
+use bytes::Bytes;
+use duet_rpc::proto::message::{ErrorObject, write_error};
+use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
+use duet_rpc::{Error, Id, Profile};
+use futures_util::StreamExt;
+use tokio::time::{Sleep, sleep, timeout};
+
+use crate::broker::{Broker, broken};
+use crate::callbacks::Callbacks;
+use crate::calls::{CallFailure, Calls, Delivery, Ids, Reply, Step};
+use crate::message::{self, Outgoing};
+use crate::publisher::{Publisher, Unsent};
+use crate::{header, subject};
+
+/// The time between two checks for silent workers.
+const CHECK: Duration = Duration::from_millis(100);
+
+/// Messages that one turn receives.
+const TURN: usize = 64;
+
+/// Subjects of methods that are remembered.
+const SUBJECTS: usize = 1024;
+
+/// Time for the broker to take the last messages.
+const LAST_FLUSH: Duration = Duration::from_secs(1);
+
+/// A connection to a service behind a broker, made by [`NatsPeer::transport`](crate::NatsPeer::transport). Each
+/// message goes to one of the workers of the service.
+pub struct NatsTransport {
+    client: Arc<Client>,
+    publisher: Publisher,
+    service: String,
+    /// The subject of our inbox, without its last token.
+    inbox: String,
+    arriving: Subscriber,
+    subjects: HashMap<String, Subject>,
+    idempotent: HashSet<String>,
+    /// The subject on which workers call us.
+    callback: String,
+    deadline: Option<Duration>,
+    trace_context: Option<String>,
+    calls: Calls,
+    callbacks: Callbacks,
+    /// Our own messages: cancellations, repeated deliveries, refusals.
+    unsent: VecDeque<Queued>,
+    /// A buffer for subjects.
+    scratch: String,
+    failed: VecDeque<(Id, io::Error)>,
+    timer: Pin<Box<Sleep>>,
+    is_timing: bool,
+    flushing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl NatsTransport {
+    pub(crate) async fn open(broker: &Broker, service: &str) -> Result<Self, Error> {
+        if !subject::is_service(service) {
+            let why = "the name of a service has letters, digits, - and _, and nothing else";
+            return Err(broken(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
+        let client = Arc::new(broker.client.clone());
+        let inbox = client.new_inbox();
+        let arriving = client.subscribe(format!("{inbox}.*")).await.map_err(broken)?;
+        Ok(NatsTransport {
+            callback: format!("{inbox}.{}", subject::CALLBACK),
+            publisher: Publisher::new(Arc::clone(&client)),
+            client,
+            service: service.to_owned(),
+            inbox,
+            arriving,
+            subjects: HashMap::new(),
+            idempotent: HashSet::new(),
+            deadline: None,
+            trace_context: None,
+            calls: Calls::default(),
+            callbacks: Callbacks::default(),
+            unsent: VecDeque::new(),
+            scratch: String::new(),
+            failed: VecDeque::new(),
+            timer: Box::pin(sleep(CHECK)),
+            is_timing: false,
+            flushing: None,
+        })
+    }
+
+    /// Sends this W3C trace context, the value of a `traceparent`, with each message. Handlers of a worker read it with
+    /// [`Remote::trace_context`](duet_rpc::Remote::trace_context).
+    #[must_use]
+    pub fn trace_context(mut self, traceparent: &str) -> Self {
+        // A header is one line.
+        let plain = |character: char| if character.is_control() { ' ' } else { character };
+        self.trace_context = Some(traceparent.chars().map(plain).collect());
+        self
+    }
+
+    /// Marks methods as idempotent: calling one twice does no harm. If the worker of such a call dies, the call goes to
+    /// another worker, at most twice. All other calls then fail with
+    /// [`Interrupted`](duet_rpc::ErrorKind::Interrupted).
+    ///
+    /// A client of `#[service]` knows them:
+    ///
+    /// ```no_run
+    /// # #[duet_rpc::service]
+    /// # trait Store { #[rpc(idempotent)] async fn read(&self, key: String) -> Option<String>; }
+    /// # async fn example(nats: duet_rpc_nats::NatsPeer) -> Result<(), duet_rpc::Error> {
+    /// let methods = StoreClient::METHODS.iter().filter(|method| method.is_idempotent);
+    /// let store = nats.transport("store").await?.idempotent(methods.map(|method| method.name));
+    /// let store = StoreClient::new(duet_rpc::Peer::builder(store).spawn());
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn idempotent<M: Into<String>>(mut self, methods: impl IntoIterator<Item = M>) -> Self {
+        self.idempotent.extend(methods.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the longest time of requests without a timeout of their own, such as those that a bridge passes on. After it,
+    /// the worker drops the handler, even if no cancellation arrives. Calls of a peer carry their timeout. Default: none.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    fn subject_of(&mut self, method: &str) -> Subject {
+        if let Some(subject) = self.subjects.get(method) {
+            return subject.clone();
+        }
+        let subject = Subject::from(subject::of_method(&self.service, method));
+        if self.subjects.len() < SUBJECTS {
+            self.subjects.insert(method.to_owned(), subject.clone());
+        }
+        subject
+    }
+
+    // ---- receiving
+
+    fn handle(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
+        let Some(number) = subject::number(&message.subject) else {
+            return self.handle_callback(message, inbox);
+        };
+        let reply = match &message {
+            it if it.status == Some(StatusCode::NO_RESPONDERS) => Reply::NoWorker,
+            Message { headers: None, .. } => Reply::Answer,
+            Message { headers, reply: Some(worker), .. }
+                if header::value(headers.as_ref(), header::ACCEPTED).is_some() =>
+            {
+                Reply::Sign(worker.clone())
+            }
+            Message { headers, .. } => match header::value(headers.as_ref(), header::BUSY) {
+                Some(_) => Reply::Busy,
+                None => Reply::Answer,
+            },
+        };
+        if number == subject::NOTIFICATION {
+            tracing::warn!(service = self.service, "notification not delivered: no worker");
+            return Ok(false);
+        }
+        match self.calls.handle(number, reply, Instant::now()) {
+            Step::PassOn => inbox.push(&message.payload).map(|()| true),
+            step => {
+                self.take(step);
+                Ok(false)
+            }
+        }
+    }
+
+    /// A request or notification of a worker.
+    fn handle_callback(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
+        let Some(worker) = message.reply else {
+            return inbox.push(&message.payload).map(|()| true);
+        };
+        let changed = match message::classify(&message.payload) {
+            Outgoing::Request { id, .. } => {
+                match self.callbacks.begin(worker.clone(), id.clone()) {
+                    Some(own) => message::with_id(&message.payload, &own),
+                    None => {
+                        let mut busy = Vec::new();
+                        let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
+                        write_error(&mut busy, &id, &error);
+                        self.publish(worker, busy.into());
+                        return Ok(false);
+                    }
+                }
+            }
+            Outgoing::Cancellation(id) => {
+                self.callbacks.find(&worker, &id).map(message::cancellation)
+            }
+            _ => None,
+        };
+        inbox.push(changed.as_deref().unwrap_or(&message.payload)).map(|()| true)
+    }
+
+    // ---- sending
+
+    /// Does what the state of a call asks for.
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Nothing | Step::PassOn => {}
+            Step::Again(number, delivery) => self.deliver(number, delivery, Instant::now()),
+            Step::Cancel(subject) => {
+                let (reply, payload) = (None, Bytes::new());
+                let kind = QueuedKind::Cancellation;
+                self.unsent.push_back(Queued { subject, reply, payload, kind });
+            }
+            Step::Fail(ids, failure) => {
+                for id in ids.as_slice() {
+                    self.failed.push_back((id.clone(), failure.into_error(&self.service)));
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self, subject: Subject, payload: Bytes) {
+        let (reply, kind) = (None, QueuedKind::Answer);
+        self.unsent.push_back(Queued { subject, reply, payload, kind });
+    }
+
+    fn deliver(&mut self, number: u64, delivery: Delivery, now: Instant) {
+        let Delivery { subject, payload, deadline } = delivery;
+        // Each of these would grow step by step.
+        self.scratch.clear();
+        // Writing to a string cannot fail.
+        let _ = write!(self.scratch, "{}.{number}", self.inbox);
+        let reply = Some(Subject::from(&*self.scratch));
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+        self.unsent.push_back(Queued { subject, reply, payload, kind: QueuedKind::Call { left } });
+    }
+
+    fn call(&mut self, ids: Ids, subject: Subject, message: &Outbound<'_>, is_idempotent: bool) {
+        let (now, payload) = (Instant::now(), Bytes::copy_from_slice(message.text));
+        let longest = || self.deadline.and_then(|longest| now.checked_add(longest));
+        let deadline = message.deadline.or_else(longest);
+        let delivery = Delivery { subject, payload, deadline };
+        let call = self.calls.begin(ids, delivery.clone(), is_idempotent, now);
+        self.deliver(call, delivery, now);
+    }
+
+    /// Puts a message of the peer on its way.
+    fn send(&mut self, message: &Outbound<'_>) {
+        match message::classify(message.text) {
+            Outgoing::Request { id, method } => {
+                let subject = self.subject_of(&method);
+                let is_idempotent = self.idempotent.contains(&*method);
+                self.call(Ids::One(id), subject, message, is_idempotent);
+            }
+            Outgoing::Batch(ids) => {
+                // An empty batch has an answer, too: the error.
+                let subject = subject::of_batch(&self.service).into();
+                self.call(Ids::Many(ids), subject, message, false);
+            }
+            Outgoing::Notification { method } => {
+                let subject = self.subject_of(&method);
+                let payload = Bytes::copy_from_slice(message.text);
+                let delivery = Delivery { subject, payload, deadline: None };
+                self.deliver(subject::NOTIFICATION, delivery, Instant::now());
+            }
+            Outgoing::Cancellation(id) => {
+                let step = self.calls.cancel(&id);
+                self.take(step);
+            }
+            Outgoing::Answer(own) => match self.callbacks.answer(&own) {
+                Some((worker, id)) => {
+                    let answer = message::with_id(message.text, &id);
+                    self.publish(worker, answer.unwrap_or_else(|| message.text.to_vec()).into());
+                }
+                None => tracing::debug!("answer dropped: no worker waits for it"),
+            },
+            Outgoing::Other => tracing::debug!("text dropped: it is not a message"),
+        }
+    }
+
+    /// Hands our messages to the client, while it has room.
+    fn poll_unsent(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.publisher.poll_ready(cx))?;
+            let Some(message) = self.unsent.pop_front() else { return Poll::Ready(Ok(())) };
+            let headers = || message.headers(&self.callback, self.trace_context.as_deref());
+            match self.publisher.send(cx, || message.to_outbound(headers())) {
+                Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
+                    self.refuse(message.reply.as_deref(), size, limit);
+                }
+                Poll::Ready(Err(unsent)) => return Poll::Ready(Err(unsent.into())),
+                // A message that waits for room is sent with the next `poll_ready`.
+                Poll::Ready(Ok(())) | Poll::Pending => {}
+            }
+        }
+    }
+
+    /// A message is too large for the broker.
+    fn refuse(&mut self, reply: Option<&str>, size: usize, limit: usize) {
+        match reply.and_then(subject::number) {
+            Some(number @ 1..) => {
+                let step = self.calls.refuse(number, CallFailure::Oversize { size, limit });
+                self.take(step);
+            }
+            _ => tracing::warn!(size, limit, "message dropped: too large for the broker"),
+        }
+    }
+
+    /// Fails the calls of silent workers. The timer runs on for a moment after the last call, because setting it for each
+    /// call would cost more than the call.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) {
+        if !self.is_timing {
+            if self.calls.is_empty() {
+                return;
+            }
+            self.is_timing = true;
+            self.timer.as_mut().reset(tokio::time::Instant::now() + CHECK);
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            self.is_timing = !self.calls.is_empty();
+            if !self.is_timing {
+                return;
+            }
+            self.timer.as_mut().reset(tokio::time::Instant::now() + CHECK);
+            for step in self.calls.expire(Instant::now()) {
+                self.take(step);
+            }
+        }
+    }
+}
+
+/// A message of the peer, and the time at which its caller gives up.
+struct Outbound<'a> {
+    text: &'a [u8],
+    deadline: Option<Instant>,
+}
+
+/// A message that waits for room. Its headers are made when it leaves, because they cost more than the rest.
+struct Queued {
+    subject: Subject,
+    reply: Option<Subject>,
+    payload: Bytes,
+    kind: QueuedKind,
+}
+
+enum QueuedKind {
+    /// A request, batch or notification for a worker, with the time that it has left.
+    Call {
+        left: Option<Duration>,
+    },
+    Cancellation,
+    /// The answer to a call of a worker.
+    Answer,
+}
+
+impl Queued {
+    fn headers(&self, callback: &str, trace_context: Option<&str>) -> Option<HeaderMap> {
+        match self.kind {
+            QueuedKind::Answer => None,
+            QueuedKind::Cancellation => Some(header::one(header::CANCEL, "1")),
+            QueuedKind::Call { left } => {
+                let mut headers = header::of_caller(callback, left);
+                if let Some(trace) = trace_context {
+                    headers.insert(header::TRACE, trace);
+                }
+                Some(headers)
+            }
+        }
+    }
+
+    fn to_outbound(&self, headers: Option<HeaderMap>) -> OutboundMessage {
+        let Queued { subject, reply, payload, .. } = self;
+        let (subject, reply, payload) = (subject.clone(), reply.clone(), payload.clone());
+        OutboundMessage { subject, reply, payload, headers }
+    }
+}
+
+impl Transport for NatsTransport {
+    fn kind(&self) -> TransportKind {
+        TransportKind::Messages
+    }
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Inbox,
+    ) -> Poll<io::Result<Received>> {
+        let (mut has_data, waiting) = (false, self.unsent.len());
+        for _ in 0..TURN {
+            match self.arriving.poll_next_unpin(cx) {
+                Poll::Ready(Some(message)) => has_data |= self.handle(message, inbox)?,
+                Poll::Ready(None) => {
+                    let why = "the connection to the broker is closed";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::BrokenPipe, why)));
+                }
+                Poll::Pending => break,
+            }
+        }
+        self.poll_silence(cx);
+        while let Some((id, error)) = self.failed.pop_front() {
+            inbox.fail_call(id, error)?;
+            has_data = true;
+        }
+        match has_data {
+            true => Poll::Ready(Ok(Received::Data)),
+            // There is something to send.
+            false if self.unsent.len() > waiting => Poll::Ready(Ok(Received::Drained)),
+            false => Poll::Pending,
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
+        loop {
+            if self.poll_unsent(cx)?.is_pending() {
+                return Poll::Pending;
+            }
+            let Some(text) = outbox.message() else { break };
+            self.send(&Outbound { text, deadline: outbox.deadline() });
+            outbox.pop();
+        }
+        while let Some(id) = outbox.next_abandoned() {
+            let step = self.calls.abandon(&id);
+            self.take(step);
+        }
+        self.poll_silence(cx);
+        let sent = self.poll_unsent(cx);
+        if !self.failed.is_empty() {
+            // Receive again, to report a failure.
+            cx.waker().wake_by_ref();
+        }
+        sent
+    }
+
+    /// The client of the broker sends, in a task of its own.
+    fn sends_inline(&self) -> bool {
+        true
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        let client = Arc::clone(&self.client);
+        let flushing = self.flushing.get_or_insert_with(|| {
+            Box::pin(async move {
+                // Without the broker, nothing can be done for the last messages.
+                let _ = timeout(LAST_FLUSH, client.flush()).await;
+            })
+        });
+        flushing.as_mut().poll(cx).map(|()| ExitReport::default())
+    }
+}
+
+impl fmt::Debug for NatsTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("NatsTransport");
+        shown.field("service", &self.service).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,409 @@
+//! Calls of a caller that no worker has answered yet (N3 to N7). No I/O and no clock: the transport asks, and acts.
+//!
+//! ```text
+//!            ┌─────────── busy, a delivery is left ──────────┐
+//!            ▼                                               │
+//!   begin ─▶ sent ── sign ─▶ accepted ── sign ─▶ accepted    │
+//!            │ │                │ │                          │
+//!            │ └── answer ──────┴─┼───▶ answered             │
+//!            │                    │                          │
+//!            └── SILENCE ─────────┴───▶ idempotent: sent again to another worker, or else interrupted
+//! ```
+//!
+//! Each delivery has a number of its own, the last token of its reply subject. So a late answer to an earlier delivery
+//! matches no call, and no call is settled twice.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant};
+
+use async_nats::Subject;
+use bytes::Bytes;
+use duet_rpc::Id;
+use rustc_hash::FxHashMap;
+
+/// A worker is lost if it gave no sign for this time.
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
+
+/// The number of deliveries of one call: the first one, and two more.
+const DELIVERIES: u8 = 3;
+
+/// A message for the workers of the service.
+#[derive(Clone, Debug)]
+pub(crate) struct Delivery {
+    pub(crate) subject: Subject,
+    pub(crate) payload: Bytes,
+    /// The time at which the caller gives up.
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// The ids of a message: that of a request, or those of a batch.
+#[derive(Debug)]
+pub(crate) enum Ids {
+    One(Id),
+    Many(Vec<Id>),
+}
+
+impl Ids {
+    pub(crate) fn as_slice(&self) -> &[Id] {
+        match self {
+            Ids::One(id) => std::slice::from_ref(id),
+            Ids::Many(ids) => ids,
+        }
+    }
+}
+
+/// What a message on the reply subject says.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Answer,
+    /// No worker took the delivery.
+    NoWorker,
+    /// A worker has the call. Cancellations go to this subject.
+    Sign(Subject),
+    /// A worker did not begin the call.
+    Busy,
+}
+
+/// What the transport has to do.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Nothing,
+    /// Pass the reply on to the caller.
+    PassOn,
+    /// Send the delivery again, with this number.
+    Again(u64, Delivery),
+    /// Tell the worker at this subject to cancel the call.
+    Cancel(Subject),
+    /// The calls with these ids have failed.
+    Fail(Ids, CallFailure),
+}
+
+/// The reason why a call failed without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallFailure {
+    NoWorker,
+    Silent,
+    Oversize { size: usize, limit: usize },
+}
+
+impl CallFailure {
+    /// The error for the peer. Its kind tells whether the call was sent.
+    pub(crate) fn into_error(self, service: &str) -> io::Error {
+        let kind = match self {
+            CallFailure::NoWorker => io::ErrorKind::NotConnected,
+            CallFailure::Silent => io::ErrorKind::Interrupted,
+            CallFailure::Oversize { .. } => io::ErrorKind::InvalidInput,
+        };
+        io::Error::new(kind, Sentence(self, service.to_owned()))
+    }
+}
+
+#[derive(Debug)]
+struct Sentence(CallFailure, String);
+
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            CallFailure::NoWorker => {
+                write!(f, "no worker serves {}: start one, or wait until one is back", self.1)
+            }
+            CallFailure::Silent => write!(
+                f,
+                "the worker of {} gave no sign for {} s: it died, or the broker is out of reach",
+                self.1,
+                SILENCE.as_secs()
+            ),
+            CallFailure::Oversize { size, limit } => write!(
+                f,
+                "message too large: {size} bytes, the broker takes {limit} (its max_payload)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Sentence {}
+
+/// A delivery without an answer.
+#[derive(Debug)]
+struct Pending {
+    ids: Ids,
+    delivery: Delivery,
+    is_idempotent: bool,
+    deliveries: u8,
+    last_sign: Instant,
+    worker: Option<Subject>,
+    /// `true` if the caller has cancelled it. The worker learns of it as soon as it is known.
+    is_cancelled: bool,
+    /// `true` if nobody waits for the answer.
+    is_abandoned: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    last: u64,
+    /// By number. The numbers are ours, so nobody can make them collide.
+    pending: FxHashMap<u64, Pending>,
+    numbers: HashMap<Id, u64>,
+}
+
+impl Calls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Begins a call, or a batch of calls. Returns the number of its delivery.
+    pub(crate) fn begin(
+        &mut self,
+        ids: Ids,
+        delivery: Delivery,
+        is_idempotent: bool,
+        now: Instant,
+    ) -> u64 {
+        self.insert(Pending {
+            ids,
+            delivery,
+            is_idempotent,
+            deliveries: 1,
+            last_sign: now,
+            worker: None,
+            is_cancelled: false,
+            is_abandoned: false,
+        })
+    }
+
+    fn insert(&mut self, pending: Pending) -> u64 {
+        self.last += 1;
+        for id in pending.ids.as_slice() {
+            self.numbers.insert(id.clone(), self.last);
+        }
+        self.pending.insert(self.last, pending);
+        self.last
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Pending> {
+        let pending = self.pending.remove(&number)?;
+        for id in pending.ids.as_slice() {
+            // The caller may use an id again.
+            if let Entry::Occupied(entry) = self.numbers.entry(id.clone())
+                && *entry.get() == number
+            {
+                entry.remove();
+            }
+        }
+        Some(pending)
+    }
+
+    /// Handles a message on the reply subject with this number.
+    pub(crate) fn handle(&mut self, number: u64, reply: Reply, now: Instant) -> Step {
+        if let Reply::Sign(worker) = reply {
+            return self.handle_sign(number, worker, now);
+        }
+        // A late reply, to a delivery that was given up.
+        let Some(pending) = self.remove(number) else { return Step::Nothing };
+        match reply {
+            _ if pending.is_abandoned => Step::Nothing,
+            Reply::Busy if pending.deliveries < DELIVERIES && !pending.is_cancelled => {
+                self.send_again(pending, now)
+            }
+            Reply::NoWorker => Step::Fail(pending.ids, CallFailure::NoWorker),
+            Reply::Answer | Reply::Busy | Reply::Sign(_) => Step::PassOn,
+        }
+    }
+
+    fn handle_sign(&mut self, number: u64, worker: Subject, now: Instant) -> Step {
+        let Some(pending) = self.pending.get_mut(&number) else { return Step::Nothing };
+        pending.last_sign = now;
+        pending.worker = Some(worker.clone());
+        let (is_cancelled, is_abandoned) = (pending.is_cancelled, pending.is_abandoned);
+        if is_abandoned {
+            self.remove(number);
+        }
+        if is_cancelled { Step::Cancel(worker) } else { Step::Nothing }
+    }
+
+    fn send_again(&mut self, pending: Pending, now: Instant) -> Step {
+        let delivery = pending.delivery.clone();
+        let deliveries = pending.deliveries + 1;
+        let number = self.insert(Pending { deliveries, last_sign: now, worker: None, ..pending });
+        Step::Again(number, delivery)
+    }
+
+    /// Cancels the call with this id, which still waits for its answer.
+    pub(crate) fn cancel(&mut self, id: &Id) -> Step {
+        let Some(pending) = self.numbers.get(id).and_then(|it| self.pending.get_mut(it)) else {
+            return Step::Nothing;
+        };
+        pending.is_cancelled = true;
+        pending.worker.clone().map_or(Step::Nothing, Step::Cancel)
+    }
+
+    /// Cancels the call with this id: nobody waits for its answer any more.
+    pub(crate) fn abandon(&mut self, id: &Id) -> Step {
+        let Some(&number) = self.numbers.get(id) else { return Step::Nothing };
+        let Some(pending) = self.pending.get_mut(&number) else { return Step::Nothing };
+        // A batch goes on for its other requests.
+        if let Ids::Many(_) = pending.ids {
+            return Step::Nothing;
+        }
+        let was_cancelled = std::mem::replace(&mut pending.is_cancelled, true);
+        pending.is_abandoned = true;
+        let Some(worker) = pending.worker.clone() else { return Step::Nothing };
+        self.remove(number);
+        if was_cancelled { Step::Nothing } else { Step::Cancel(worker) }
+    }
+
+    /// The delivery with this number was not sent: it is too large.
+    pub(crate) fn refuse(&mut self, number: u64, failure: CallFailure) -> Step {
+        match self.remove(number) {
+            Some(pending) if !pending.is_abandoned => Step::Fail(pending.ids, failure),
+            _ => Step::Nothing,
+        }
+    }
+
+    /// Ends the calls whose workers are silent. The transport calls it a few times a second.
+    pub(crate) fn expire(&mut self, now: Instant) -> Vec<Step> {
+        let is_silent = |pending: &Pending| now.duration_since(pending.last_sign) >= SILENCE;
+        let silent = self.pending.iter().filter(|(_, pending)| is_silent(pending));
+        let silent: Vec<u64> = silent.map(|(number, _)| *number).collect();
+        silent.into_iter().map(|number| self.give_up(number, now)).collect()
+    }
+
+    fn give_up(&mut self, number: u64, now: Instant) -> Step {
+        let Some(pending) = self.remove(number) else { return Step::Nothing };
+        match pending {
+            Pending { is_abandoned: true, .. } => Step::Nothing,
+            Pending { is_idempotent: true, is_cancelled: false, deliveries, .. }
+                if deliveries < DELIVERIES =>
+            {
+                self.send_again(pending, now)
+            }
+            Pending { ids, .. } => Step::Fail(ids, CallFailure::Silent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What happens to a call, one event after the other.
+    enum Event {
+        Answer,
+        Busy,
+        NoWorker,
+        Sign,
+        /// An answer to the delivery before the last.
+        Late,
+        Cancel,
+        Abandon,
+        /// This many milliseconds pass.
+        Wait(u64),
+    }
+
+    use Event::{Abandon, Answer, Busy, Cancel, Late, NoWorker, Sign, Wait};
+
+    /// Plays the events, and returns the steps that are not `Nothing`.
+    fn play(is_idempotent: bool, events: &[Event]) -> String {
+        let mut now = Instant::now();
+        let mut calls = Calls::default();
+        let payload = Bytes::from_static(b"{}");
+        let delivery = Delivery { subject: "rpc.s.m".into(), payload, deadline: None };
+        let id = Id::from(1);
+        let mut number = calls.begin(Ids::One(id.clone()), delivery, is_idempotent, now);
+        let mut steps = Vec::new();
+        for event in events {
+            let made = match event {
+                Answer => vec![calls.handle(number, Reply::Answer, now)],
+                Busy => vec![calls.handle(number, Reply::Busy, now)],
+                NoWorker => vec![calls.handle(number, Reply::NoWorker, now)],
+                Sign => vec![calls.handle(number, Reply::Sign("w".into()), now)],
+                Late => vec![calls.handle(number - 1, Reply::Answer, now)],
+                Cancel => vec![calls.cancel(&id)],
+                Abandon => vec![calls.abandon(&id)],
+                Wait(ms) => {
+                    now += Duration::from_millis(*ms);
+                    calls.expire(now)
+                }
+            };
+            for step in made {
+                steps.push(match step {
+                    Step::Nothing => continue,
+                    Step::PassOn => "pass".to_owned(),
+                    Step::Again(again, _) => {
+                        number = again;
+                        "again".to_owned()
+                    }
+                    Step::Cancel(_) => "cancel".to_owned(),
+                    Step::Fail(ids, failure) => {
+                        assert_eq!(ids.as_slice(), std::slice::from_ref(&id));
+                        format!("{failure:?}")
+                    }
+                });
+            }
+        }
+        let left = if calls.is_empty() { "" } else { " …" };
+        assert_eq!(calls.pending.len(), calls.numbers.len());
+        steps.join(" ") + left
+    }
+
+    #[test]
+    fn n3_n4_n5_n6_n7_each_call_ends_exactly_once() {
+        for (is_idempotent, events, expected) in [
+            (false, &[Answer][..], "pass"),
+            (false, &[Answer, Answer], "pass"),
+            (false, &[Sign, Wait(2999), Answer], "pass"),
+            (false, &[NoWorker], "NoWorker"),
+            // Silence.
+            (false, &[Wait(2999)], " …"),
+            (false, &[Wait(3000)], "Silent"),
+            (false, &[Wait(3000), Answer], "Silent"),
+            (false, &[Wait(2000), Sign, Wait(2000), Sign, Wait(2000)], " …"),
+            (false, &[Wait(2000), Sign, Wait(3000)], "Silent"),
+            // An idempotent call goes to another worker, at most twice.
+            (true, &[Wait(3000), Answer], "again pass"),
+            (true, &[Wait(3000), Late, Answer], "again pass"),
+            (true, &[Wait(3000), Wait(3000), Wait(3000)], "again again Silent"),
+            (true, &[Cancel, Wait(3000)], "Silent"),
+            // So does every call that a busy worker did not begin.
+            (false, &[Busy, Answer], "again pass"),
+            (false, &[Busy, Busy, Busy], "again again pass"),
+            (false, &[Busy, NoWorker], "again NoWorker"),
+            (false, &[Cancel, Busy], "pass"),
+            // A cancellation waits until the worker is known.
+            (false, &[Cancel, Sign, Answer], "cancel pass"),
+            (false, &[Sign, Cancel, Answer], "cancel pass"),
+            (false, &[Cancel, Answer], "pass"),
+            // Nobody waits.
+            (false, &[Abandon, Sign], "cancel"),
+            (false, &[Sign, Abandon], "cancel"),
+            (false, &[Sign, Cancel, Abandon], "cancel"),
+            (false, &[Abandon, Answer], ""),
+            (false, &[Abandon, Busy], ""),
+            (false, &[Abandon, NoWorker], ""),
+            (false, &[Abandon, Wait(3000)], ""),
+            (true, &[Abandon, Wait(3000)], ""),
+        ] {
+            assert_eq!(play(is_idempotent, events), expected);
+        }
+    }
+
+    #[test]
+    fn n4_n8_the_kind_of_a_failure_tells_whether_the_call_was_sent() {
+        for (failure, kind, text) in [
+            (CallFailure::NoWorker, io::ErrorKind::NotConnected, "no worker serves math"),
+            (CallFailure::Silent, io::ErrorKind::Interrupted, "no sign for 3 s"),
+            (
+                CallFailure::Oversize { size: 9, limit: 8 },
+                io::ErrorKind::InvalidInput,
+                "too large: 9 bytes, the broker takes 8",
+            ),
+        ] {
+            let error = failure.into_error("math");
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+}

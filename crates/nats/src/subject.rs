@@ -1,0 +1,120 @@
+//! Subjects: the names under which the broker carries messages (N1).
+//!
+//! | subject | messages |
+//! |---|---|
+//! | `rpc.SERVICE.METHOD` | requests and notifications, each to one worker of the service |
+//! | `rpc.SERVICE.=batch` | batches, each to one worker |
+//! | `INBOX.call` of a caller | requests and notifications of a worker to its caller |
+//! | `INBOX.NUMBER` of a caller | the answer to the call of this number, and signs of its worker |
+//! | `INBOX.NUMBER` of a worker | cancellations of the request of this number, and answers to calls of its handler |
+//!
+//! A method is one token of a subject, so every byte outside `A-Z a-z 0-9 _ -` is written as `=HH`.
+
+use std::fmt::Write;
+
+/// The last token of the subject of batches. No method has it, because two hexadecimal digits follow each `=`.
+const BATCH: &str = "=batch";
+
+/// The last token of the subject on which a caller takes calls.
+pub(crate) const CALLBACK: &str = "call";
+
+/// The number in the reply subject of a notification. Only the broker uses it: to say that there is no worker.
+pub(crate) const NOTIFICATION: u64 = 0;
+
+/// The subject of a method of a service.
+pub(crate) fn of_method(service: &str, method: &str) -> String {
+    let mut subject = format!("rpc.{service}.");
+    for &byte in method.as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => subject.push(byte.into()),
+            // Writing to a string cannot fail.
+            _ => drop(write!(subject, "={byte:02X}")),
+        }
+    }
+    // A token cannot be empty.
+    if method.is_empty() {
+        subject.push('=');
+    }
+    subject
+}
+
+/// The subject of the batches of a service.
+pub(crate) fn of_batch(service: &str) -> String {
+    format!("rpc.{service}.{BATCH}")
+}
+
+/// The subject of everything that the workers of a service take.
+pub(crate) fn of_service(service: &str) -> String {
+    format!("rpc.{service}.*")
+}
+
+/// Returns `true` for the name of a service: letters, digits, `-` and `_`.
+pub(crate) fn is_service(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+/// The last token of a subject, if it is a number.
+pub(crate) fn number(subject: &str) -> Option<u64> {
+    last_token(subject).parse().ok()
+}
+
+/// The last token of a subject.
+pub(crate) fn last_token(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn n1_a_method_is_one_token_of_its_subject() {
+        for (method, subject) in [
+            ("add", "rpc.math.add"),
+            ("Add_2-x", "rpc.math.Add_2-x"),
+            ("system.echo", "rpc.math.system=2Eecho"),
+            ("textDocument/hover", "rpc.math.textDocument=2Fhover"),
+            ("$/progress", "rpc.math.=24=2Fprogress"),
+            ("a b*>=", "rpc.math.a=20b=2A=3E=3D"),
+            ("ü", "rpc.math.=C3=BC"),
+            ("", "rpc.math.="),
+        ] {
+            assert_eq!(of_method("math", method), subject);
+        }
+    }
+
+    #[test]
+    fn n1_no_method_has_the_subject_of_another_one_or_of_a_batch() {
+        let names = ["", "=", "=3D", "batch", "=batch", "a.b", "a=2Eb", "a/b", " ", "*", ">"];
+        let mut subjects: Vec<_> = names.iter().map(|name| of_method("s", name)).collect();
+        subjects.push(of_batch("s"));
+        for (at, subject) in subjects.iter().enumerate() {
+            assert_eq!(subjects.iter().position(|it| it == subject), Some(at), "{subject}");
+            assert_eq!(subject.split('.').count(), 3, "{subject}");
+        }
+    }
+
+    #[test]
+    fn n1_a_service_has_letters_digits_hyphens_and_underscores() {
+        for (name, is_valid) in [
+            ("math", true),
+            ("a-b_2", true),
+            ("", false),
+            ("a.b", false),
+            ("a b", false),
+            ("*", false),
+        ] {
+            assert_eq!(is_service(name), is_valid, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn n1_the_last_token_of_an_inbox_names_the_call() {
+        for (subject, expected) in
+            [("_INBOX.x.17", Some(17)), ("_INBOX.x.call", None), ("7", Some(7)), ("", None)]
+        {
+            assert_eq!(number(subject), expected, "{subject:?}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Ends: cancelled calls, deadlines, callers and workers that are gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use duet_rpc::{ErrorKind, Peer, Router};
+use duet_rpc_nats::NatsPeer;
+
+use super::support::{Broker, has_nats};
+use super::{Running, confirm, peer, router, within};
+
+/// Counts handlers that began and that ended, however they ended.
+#[derive(Clone, Default)]
+struct Handlers {
+    begun: Arc<AtomicU64>,
+    ended: Arc<AtomicU64>,
+}
+
+struct Ending(Arc<AtomicU64>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Handlers {
+    fn router(&self) -> Router {
+        let handlers = self.clone();
+        Router::new().method("wait", move || {
+            let ending = Ending(Arc::clone(&handlers.ended));
+            handlers.begun.fetch_add(1, Ordering::Relaxed);
+            async move {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                drop(ending);
+            }
+        })
+    }
+
+    /// Waits until this many handlers have begun, and this many have ended.
+    async fn wait_for(&self, begun: u64, ended: u64) {
+        let reached = async {
+            while self.begun.load(Ordering::Relaxed) < begun
+                || self.ended.load(Ordering::Relaxed) < ended
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(20, reached).await;
+    }
+}
+
+#[tokio::test]
+async fn n5_each_of_1000_cancelled_calls_reaches_its_handler() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let handlers = Handlers::default();
+    let one = Running::start(&broker.url(), handlers.router()).await;
+    let two = Running::start(&broker.url(), handlers.router()).await;
+    let math = peer(&broker).await;
+    let calls: Vec<_> = (0..1000)
+        .map(|_| {
+            let math = math.clone();
+            tokio::spawn(async move { math.call::<()>("wait", ()).await })
+        })
+        .collect();
+    handlers.wait_for(1000, 0).await;
+    calls.iter().for_each(|call| call.abort());
+    handlers.wait_for(1000, 1000).await;
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn n5_a_call_cancelled_before_its_worker_is_known_reaches_the_handler() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let handlers = Handlers::default();
+    let worker = Running::start(&broker.url(), handlers.router()).await;
+    let math = peer(&broker).await;
+    for _ in 0..100 {
+        let call = math.call::<()>("wait", ()).timeout(Duration::from_millis(1));
+        let error = within(20, call).await.expect_err("no answer");
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+    }
+    handlers.wait_for(100, 100).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n5_the_deadline_of_a_request_drops_its_handler() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let handlers = Handlers::default();
+    let worker = Running::start(&broker.url(), handlers.router()).await;
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut headers = HeaderMap::new();
+    headers.insert("Duet-Deadline", "100");
+    let wait = r#"{"jsonrpc":"2.0","id":1,"method":"wait"}"#;
+    let answer = client.request_with_headers("rpc.math.wait", headers, wait.into());
+    let answer = within(20, answer).await.expect("an answer");
+    assert!(String::from_utf8_lossy(&answer.payload).contains("-32800"), "{answer:?}");
+    handlers.wait_for(1, 1).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n5_a_caller_that_is_gone_cancels_its_handlers() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let handlers = Handlers::default();
+    let worker = Running::start(&broker.url(), handlers.router()).await;
+    // This client asks for signs, and is not there to take them.
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut headers = HeaderMap::new();
+    headers.insert("Duet-Caller", "nobody.call");
+    let wait = r#"{"jsonrpc":"2.0","id":1,"method":"wait"}"#;
+    let sent =
+        client.publish_with_reply_and_headers("rpc.math.wait", "nobody.1", headers, wait.into());
+    sent.await.expect("sent");
+    handlers.wait_for(1, 1).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n4_a_worker_without_a_sign_for_three_seconds_fails_its_calls() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    // A worker that takes requests and says nothing.
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let taken =
+        client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
+    confirm(&client).await;
+    let math = peer(&broker).await;
+    let begun = Instant::now();
+    let error = within(20, math.call::<i64>("add", (1, 2))).await.expect_err("silence");
+    assert!((3000..4000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Interrupted, true));
+    assert!(format!("{error:#}").contains("gave no sign for 3 s"), "{error:#}");
+    drop(taken);
+}
+
+#[tokio::test]
+async fn n4_an_idempotent_call_goes_to_another_worker() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut silent =
+        client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
+    confirm(&client).await;
+    let nats = NatsPeer::connect(&broker.url()).await.expect("a broker");
+    let transport = nats.transport("math").await.expect("subscribed").idempotent(["add"]);
+    let math = Peer::builder(transport).spawn();
+    let call = tokio::spawn(math.call::<i64>("add", (1, 2)));
+    let taken = within(20, futures_util::StreamExt::next(&mut silent)).await;
+    assert!(taken.is_some());
+    // The silent worker dies, and another one starts.
+    silent.unsubscribe().await.expect("unsubscribed");
+    confirm(&client).await;
+    let worker = Running::start(&broker.url(), router()).await;
+    assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), 3);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n9_a_worker_that_stops_finishes_its_requests() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let worker = Running::start(&broker.url(), router()).await;
+    let math = peer(&broker).await;
+    let calls: Vec<_> = (0..50).map(|_| tokio::spawn(math.call::<u64>("sleep", [300]))).collect();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (stopped, other) =
+        (tokio::spawn(worker.stop()), Running::start(&broker.url(), router()).await);
+    for call in calls {
+        assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), 300);
+    }
+    within(20, stopped).await.expect("stopped");
+    assert_eq!(within(20, math.call::<i64>("add", (1, 2))).await.expect("the other one"), 3);
+    other.stop().await;
+}
