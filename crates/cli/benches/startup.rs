@@ -1,5 +1,6 @@
 //! Time from the start of the daemon to its first answer, and its idle memory (S5). A loop that parses
-//! nothing takes turns with it, as a reference for the speed of the machine.
+//! nothing takes turns with it, as a reference for the speed of the machine. It fails if the daemon has too
+//! much memory of its own. File pages do not count: processes share them.
 //!
 //! The command is built as `packaging/build` builds it. The command that cargo builds for a benchmark has
 //! another profile, and the features that tests need.
@@ -16,6 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 200;
+/// Bound of S5 on the memory of the process itself.
+const MAX_OWN_KIB: u64 = 512;
 const BARE_LOOP: &str = "--bare-loop";
 
 /// A contender: its arguments, and the message to send.
@@ -24,7 +27,9 @@ struct Contender {
     arguments: &'static [&'static str],
     message: &'static [u8],
     times: Vec<Duration>,
+    /// Resident memory, and the part that is not a page of a file, in KiB.
     memory: Vec<u64>,
+    own: Vec<u64>,
 }
 
 fn contenders() -> [Contender; 4] {
@@ -34,6 +39,7 @@ fn contenders() -> [Contender; 4] {
         message,
         times: Vec::new(),
         memory: Vec::new(),
+        own: Vec::new(),
     };
     [
         contender("bare loop", &[], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"version\"}\n"),
@@ -68,12 +74,15 @@ fn main() {
     }
     let [limit, ..] = &contenders;
     let limit = median(&limit.times);
-    println!("| | start to first answer, median | as a multiple | idle memory |");
-    println!("|---|---|---|---|");
-    for contender in &contenders {
-        let (time, memory) = (median(&contender.times), median(&contender.memory));
+    println!(
+        "| | start to first answer, median | as a multiple | idle memory | of that, its own |"
+    );
+    println!("|---|---|---|---|---|");
+    for Contender { name, times, memory, own, .. } in &contenders {
+        let (time, memory, own) = (median(times), median(memory), median(own));
         let ratio = time.as_secs_f64() / limit.as_secs_f64();
-        println!("| {} | {time:.2?} | {ratio:.2} | {memory} KiB |", contender.name);
+        println!("| {name} | {time:.2?} | {ratio:.2} | {memory} KiB | {own} KiB |");
+        assert!(own <= MAX_OWN_KIB, "S5: {name} has more than {MAX_OWN_KIB} KiB of its own");
     }
 }
 
@@ -102,7 +111,8 @@ impl Contender {
             child.stdout.as_mut().expect("a pipe").read(&mut answer).expect("an answer arrives");
         self.times.push(begun.elapsed());
         assert!(count > 0, "{} answers", self.name);
-        self.memory.extend(resident_kib(&child));
+        self.memory.extend(status_kib(&child, "VmRSS:"));
+        self.own.extend(status_kib(&child, "RssAnon:"));
         drop(stdin);
         assert!(child.wait().expect("our child").success());
     }
@@ -130,10 +140,10 @@ fn bare_loop() {
     }
 }
 
-/// Resident memory of a process, if the system reports it.
-fn resident_kib(child: &Child) -> Option<u64> {
+/// A memory figure of a process, if the system reports it.
+fn status_kib(child: &Child, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 

@@ -10,12 +10,15 @@
 
 #![expect(clippy::print_stdout, reason = "it prints its result")]
 
+mod common;
+
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::{build_released, quartile};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -251,29 +254,7 @@ fn losses(folder: &Path) -> String {
     format!("last record of the trace: {}", String::from_utf8_lossy(last))
 }
 
-/// The time that a quarter of the turns stay below: those that other programs disturb least.
-fn quartile(times: &[Duration]) -> f64 {
-    let mut times: Vec<_> = times.iter().map(Duration::as_secs_f64).collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 4]
-}
-
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-/// Builds the command with the release settings, and returns its path.
-fn build_released() -> PathBuf {
-    if let Some(program) = std::env::var_os("DUET_RPC") {
-        return program.into();
-    }
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--quiet", "-p", "duet-rpc-cli"]);
-    assert!(cargo.status().expect("cargo runs").success());
-    // This benchmark is target/release/deps/tap-….
-    let here = std::env::current_exe().expect("this is a file");
-    let folder =
-        here.parent().and_then(Path::parent).expect("the benchmark is in a folder of cargo");
-    folder.join("duet-rpc")
 }

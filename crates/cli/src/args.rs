@@ -1,6 +1,18 @@
 //! The command line (C1–C3). Help, shell completions and the manual page come from these definitions.
 
+mod api;
+mod bridge;
+mod call;
+mod compare;
+mod doctor;
+mod explain;
+mod fault;
+mod mock;
+mod replay;
+mod server;
 mod tap;
+#[cfg(test)]
+mod tests;
 mod trace;
 mod watch;
 
@@ -14,14 +26,24 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use duet_rpc::transport::{Address, OriginPattern, OriginPatternError};
-use nix::unistd::User;
 
 use crate::logging::Level;
+use crate::sys::processes;
 
+pub(crate) use api::{ApiArgs, ApiCheckArgs, ApiCommand, ApiDiffArgs, ApiGenArgs, ApiShowArgs};
+pub(crate) use bridge::BridgeArgs;
+pub(crate) use call::{CallArgs, CallTlsArgs, SessionArgs};
+pub(crate) use compare::CompareArgs;
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use explain::ExplainArgs;
+pub(crate) use fault::FaultArgs;
+pub(crate) use mock::{MockArgs, OnMissName};
+pub(crate) use replay::{PaceName, ReplayArgs, ReplayFormat};
+pub(crate) use server::ServerArgs;
 pub(crate) use tap::{GuardArgs, LaunchArgs, TapArgs};
 pub(crate) use trace::{
-    CatArgs, CheckArgs, ConvertArgs, DiffArgs, DirName, ExportName, ImportName, ProtocolName,
-    RedactArgs, ReportFormat, ShowArgs, StatsArgs, TraceArgs, TraceCommand,
+    CatArgs, CheckArgs, ConvertArgs, DiffArgs, DirName, ProtocolName, RedactArgs, ReportFormat,
+    ShowArgs, StatsArgs, TraceArgs, TraceCommand,
 };
 pub(crate) use watch::WatchArgs;
 
@@ -37,6 +59,22 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+impl Args {
+    /// Parses a command line; its first word is the program's own name.
+    ///
+    /// Building the options of all commands would take a third of the instructions that the daemon needs to start, so
+    /// its own are tried alone. Help and errors need all.
+    pub(crate) fn read(words: &[OsString]) -> Result<Self, clap::Error> {
+        if let [_, daemon @ ..] = words
+            && daemon.first().is_some_and(|name| name == "rpc")
+            && let Ok(DaemonArgs { global, rpc }) = DaemonArgs::try_parse_from(daemon)
+        {
+            return Ok(Args { global, command: Some(Command::Rpc(rpc)) });
+        }
+        Args::try_parse_from(words)
+    }
 }
 
 /// Colours of the help text on a terminal.
@@ -55,6 +93,7 @@ Examples:
   duet-rpc call system.echo '[1, 2, 3]'   call a method with params
   duet-rpc rpc                            run the daemon for an editor, on stdin and stdout
   duet-rpc tap -- some-server             record what a client and a server say
+  duet-rpc replay session.jsonl -- cmd    play the recorded client against a server
   duet-rpc doctor                         check this installation";
 
 /// The command line of the test bed: the daemon alone, with the options of `rpc` directly after its name.
@@ -105,12 +144,18 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     Explain(ExplainArgs),
     Tap(TapArgs),
+    Bridge(BridgeArgs),
+    #[command(hide = true, name = "bridge-worker")]
+    BridgeWorker(BridgeArgs),
     #[command(hide = true, name = "tap-guard")]
     TapGuard(GuardArgs),
     #[command(hide = true, name = "tap-launch")]
     TapLaunch(LaunchArgs),
     Trace(TraceArgs),
+    Replay(ReplayArgs),
+    Mock(MockArgs),
     Watch(WatchArgs),
+    Api(ApiArgs),
     /// Print a shell completion script
     Completions {
         /// Shell to print the script for
@@ -130,8 +175,22 @@ pub(crate) enum Command {
 }
 
 /// Commands with a manual page of their own.
-pub(crate) const PAGES: [&str; 10] =
-    ["version", "rpc", "call", "doctor", "explain", "tap", "trace", "watch", "completions", "man"];
+pub(crate) const PAGES: [&str; 14] = [
+    "version",
+    "rpc",
+    "call",
+    "doctor",
+    "explain",
+    "tap",
+    "bridge",
+    "trace",
+    "replay",
+    "mock",
+    "watch",
+    "api",
+    "completions",
+    "man",
+];
 
 /// Run the daemon, on stdin and stdout or on sockets
 ///
@@ -164,6 +223,16 @@ pub(crate) struct RpcArgs {
     /// Shut down when the parent process, or the process PID, dies, even if stdin stays open
     #[arg(long, value_name = "PID", num_args = 0..=1, require_equals = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub(crate) exit_with_parent: Option<Option<u32>>,
+    /// Maximum number of connections; further ones are refused [default: 16384]
+    #[arg(long, help_heading = "Listening", allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max_connections: Option<u32>,
+    /// Let every client read the log with `events.subscribe` and change its level
+    ///
+    /// The log names the methods and ids of every connection, including connections that need a token.
+    /// Without this option, a listening daemon refuses the topic `log` and `setLogLevel`. On stdio, the
+    /// client always has both.
+    #[arg(long, help_heading = "Listening")]
+    pub(crate) share_log: bool,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
 }
@@ -175,14 +244,12 @@ pub(crate) struct ListenArgs {
     /// Address to listen on; can be given several times [default: stdio:]
     ///
     /// One of stdio:, tcp://127.0.0.1:0, unix:///path, ws://127.0.0.1:0/ and http://127.0.0.1:0/, or
-    /// with TLS tls://127.0.0.1:0, wss://127.0.0.1:0/ and https://127.0.0.1:0/. Port 0 picks a free port. The first line of stderr is `listening on` and the address. While it
-    /// listens, the daemon does not read stdin; a signal ends it, and `shutdown` closes the connection
-    /// that it arrives on.
+    /// with TLS tls://127.0.0.1:0, wss://127.0.0.1:0/ and https://127.0.0.1:0/. Port 0 picks a free port.
+    /// With nats://127.0.0.1:4222/NAME, `rpc` is a worker of the service NAME behind the NATS broker at
+    /// that address. The first line of stderr is `listening on` and the address. While it listens, the
+    /// daemon does not read stdin; a signal ends it, and `shutdown` closes the connection that it arrives on.
     #[arg(long, value_name = "URL", value_parser = address)]
     pub(crate) listen: Vec<Address>,
-    /// Maximum number of connections; further ones are refused [default: 16384]
-    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) max_connections: Option<u32>,
     /// File with the tokens that ws and http clients must send, one of them
     ///
     /// Each line is `name:token` or a token; `#` begins a comment. The daemon reads the file again when it
@@ -216,13 +283,6 @@ pub(crate) struct ListenArgs {
     /// sockets lets them.
     #[arg(long, allow_negative_numbers = true, value_name = "USER", value_parser = user)]
     pub(crate) allow_uid: Vec<u32>,
-    /// Let every client read the log with `events.subscribe` and change its level
-    ///
-    /// The log names the methods and ids of every connection, including connections that need a token.
-    /// Without this option, a listening daemon refuses the topic `log` and `setLogLevel`. On stdio, the
-    /// client always has both.
-    #[arg(long)]
-    pub(crate) share_log: bool,
     #[command(flatten)]
     pub(crate) tls: ListenTlsArgs,
 }
@@ -293,11 +353,7 @@ fn user(text: &str) -> Result<u32, String> {
     if let Ok(uid) = text.parse() {
         return Ok(uid);
     }
-    match User::from_name(text) {
-        Ok(Some(user)) => Ok(user.uid.as_raw()),
-        Ok(None) => Err("no user has this name".to_owned()),
-        Err(error) => Err(format!("cannot look up the user: {}", error.desc())),
-    }
+    processes::user_id(text)
 }
 
 /// Parses an address.
@@ -345,101 +401,10 @@ pub(crate) enum BatchName {
     Allow,
 }
 
-/// Call one method of a server and print the result
-///
-/// The server is this program's own daemon, the command after `--`, or the server at an address
-/// (`--connect`). stdout gets the result as JSON and nothing else. Errors go to stderr, and so
-/// does the server's stderr.
-#[derive(Debug, clap::Args)]
-#[command(after_help = CALLS)]
-pub(crate) struct CallArgs {
-    /// Method to call
-    pub(crate) method: String,
-    /// Params, a JSON array or object; `-` reads them from stdin, `@FILE` from a file
-    pub(crate) params: Option<String>,
-    /// Send a notification and do not wait for an answer
-    #[arg(long)]
-    pub(crate) notify: bool,
-    /// Time to wait for the answer; 0 means no limit
-    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    pub(crate) timeout: Duration,
-    /// Profile of the daemon to start; it also sets the framing
-    #[arg(long, value_name = "PROFILE", default_value = "agent")]
-    pub(crate) profile: ProfileName,
-    /// Framing of messages [default: the framing of the profile]
-    #[arg(long, value_name = "FRAMING", value_parser = fixed_framing())]
-    pub(crate) framing: Option<FramingName>,
-    /// Address of a running server to call: tcp://, tls://, unix://, ws://, wss://, http:// or https://
-    #[arg(long, value_name = "URL", value_parser = elsewhere, conflicts_with = "command")]
-    pub(crate) connect: Option<Address>,
-    /// File with the bearer token to send, over ws and http
-    #[arg(long, value_name = "FILE", requires = "connect")]
-    pub(crate) token_file: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) tls: CallTlsArgs,
-    /// Server to start, with its arguments [default: this program's own daemon]
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-/// Options for calling with TLS.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "TLS")]
-pub(crate) struct CallTlsArgs {
-    /// File with the authorities to trust instead of those of the system, in PEM
-    #[arg(long, value_name = "FILE", requires = "connect")]
-    pub(crate) cacert: Option<PathBuf>,
-    /// File with the certificate to send to a server that asks for one, in PEM
-    #[arg(long, value_name = "FILE", requires = "connect", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
-    /// File with the private key of that certificate, in PEM, without a password
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
-    /// Name to expect in the server's certificate [default: the host of the address]
-    #[arg(long, value_name = "NAME", requires = "connect", value_parser = host)]
-    pub(crate) servername: Option<String>,
-    /// Do not check the server's certificate: anyone on the way can read and change everything
-    #[arg(long, requires = "connect", conflicts_with = "cacert")]
-    pub(crate) insecure: bool,
-}
-
-const CALLS: &str = "\
-Examples:
-  duet-rpc call version
-  duet-rpc call system.echo '{\"a\": 1}'
-  duet-rpc call --framing lsp initialize @params.json -- some-language-server --stdio
-  duet-rpc call --connect ws://127.0.0.1:4000/ system.ping
-  duet-rpc call --connect https://devbox:4000/ --cacert ca.pem system.ping
-
-Exit codes: 0 a result, 3 an error as the answer, 4 no answer in time, 5 the server could not be
-started or reached, 6 it ended without an answer or sent one that cannot be used.";
-
 /// Framings for a side that speaks first: it cannot detect the framing.
 fn fixed_framing() -> impl TypedValueParser<Value = FramingName> {
     PossibleValuesParser::new(["lsp", "ndjson", "length"])
         .try_map(|name| FramingName::from_str(&name, false))
-}
-
-/// Check this installation and print a report
-///
-/// Starts the daemon in each profile, makes two calls, closes its stdin, and checks every byte of its stdout.
-/// Prints a table for a bug report. Exits with 0 only if every check passed.
-#[derive(Debug, clap::Args)]
-pub(crate) struct DoctorArgs {
-    /// Program to check [default: this one]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) program: Option<PathBuf>,
-}
-
-/// Explain a recorded stream, message by message
-///
-/// Reads the stream from stdin. Prints the method, the id and the shape of each message, each fault, and
-/// the answer that it would get. Prints no params and no results, so the output is safe for a bug report.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ExplainArgs {
-    /// Framing of the stream
-    #[arg(value_name = "FRAMING", default_value = "auto")]
-    pub(crate) framing: FramingName,
 }
 
 /// Parses a number of bytes, with an optional unit: `64k`, `10m`, `1g`.

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IsTerminal, Stdin, Stdout, Write};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::descriptors;
 use crate::exit::Exit;
+use crate::sys::{descriptors, terminal};
 
 /// Returns stdin, if it can be read.
 pub(crate) fn stdin() -> io::Result<Stdin> {
@@ -53,11 +53,22 @@ pub(crate) fn report(error: &clap::Error, words: &[OsString]) -> Exit {
             print(&render(&error.render(), may_color(&io::stdout(), no_color)))
         }
         _ => {
-            let text = render(&error.render(), may_color(&io::stderr(), no_color));
+            let mut text = render(&error.render(), may_color(&io::stderr(), no_color));
+            text.push_str(&tap_advice(error, words).unwrap_or_default());
             let _ = io::stderr().write_all(text.as_bytes());
             Exit::Usage
         }
     }
+}
+
+/// The advice for a `tap` without `--` before the command of the server.
+fn tap_advice(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let is_tap = words.iter().skip(1).find(|word| !word.to_string_lossy().starts_with('-'));
+    let is_unknown = error.kind() == ErrorKind::UnknownArgument && is_tap? == "tap";
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_advised = is_unknown && !word.starts_with('-') && !words.iter().any(|it| it == "--");
+    is_advised
+        .then(|| format!("\nPut `--` before the command of the server: duet-rpc tap -- {word}\n"))
 }
 
 /// Renders a styled text, with or without colours.
@@ -73,5 +84,5 @@ pub(crate) fn render(text: &clap::builder::StyledStr, in_color: bool) -> String 
 pub(crate) fn may_color(stream: &impl IsTerminal, no_color: bool) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    stream.is_terminal() && !no_color && !is_set("NO_COLOR") && !is_dumb
+    stream.is_terminal() && !no_color && !is_set("NO_COLOR") && !is_dumb && terminal::shows_colors()
 }

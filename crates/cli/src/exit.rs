@@ -13,11 +13,11 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The answer to a call is an error.
     ErrorAnswer = 3,
-    /// A call timed out.
+    /// A call or a replay timed out.
     Timeout = 4,
-    /// The server of a call could not be started or reached.
+    /// The server of a call or a replay could not be started or reached.
     NotStarted = 5,
-    /// The server of a call ended without an answer, or sent one that cannot be used.
+    /// The server of a call or a replay ended without an answer, or sent one that cannot be used.
     BrokenProtocol = 6,
 }
 
@@ -37,14 +37,15 @@ impl Exit {
         match self {
             Exit::Success => "success; for a daemon, an orderly shutdown",
             Exit::Failed => {
-                "failure: cannot write the output, cannot use a file or descriptor, or a check failed"
+                "failure: cannot write the output, cannot use a file or descriptor, a check failed, or two \
+                 sessions differ"
             }
             Exit::Usage => "wrong command line",
             Exit::ErrorAnswer => "call: the server answered with an error",
-            Exit::Timeout => "call: no answer in time",
-            Exit::NotStarted => "call: the server could not be started or reached",
+            Exit::Timeout => "call, replay: no answer in time",
+            Exit::NotStarted => "call, replay: the server could not be started or reached",
             Exit::BrokenProtocol => {
-                "call: the server ended without an answer, or sent one that cannot be used"
+                "call, replay: the server ended without an answer, or sent one that cannot be used"
             }
         }
     }
@@ -64,6 +65,14 @@ impl Problem {
 
     pub(crate) fn failure(message: impl Into<String>) -> Self {
         Problem { exit: Exit::Failed, message: message.into() }
+    }
+
+    /// A listener that other machines could reach, which the user has not allowed.
+    pub(crate) fn remote(address: &impl std::fmt::Display) -> Self {
+        Problem::usage(format!(
+            "other machines could connect to {address}: listen on 127.0.0.1 or [::1], \
+             or allow it with --allow-remote"
+        ))
     }
 }
 

@@ -12,8 +12,8 @@
 //! exit         exit codes
 //! choice       params with a closed list of values
 //! console      messages to people
-//! descriptors  checks of stdin, stdout and free descriptors
 //! json         JSON reformatting
+//! sys          seam to the operating system
 //! ```
 
 // Input must not end the process; in tests it may.
@@ -23,12 +23,12 @@ mod args;
 mod choice;
 mod cmd;
 mod console;
-mod descriptors;
 mod exit;
 mod json;
 mod logging;
 mod methods;
 mod settings;
+mod sys;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ use duet_rpc::Router;
 pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     settings::record_parent();
     let words: Vec<_> = words.into_iter().collect();
-    match args::Args::try_parse_from(&words) {
+    match args::Args::read(&words) {
         Ok(args) => cmd::run(args).into(),
         Err(error) => console::report(&error, &words).into(),
     }

@@ -1,6 +1,5 @@
 //! Settings derived from the command line.
 
-use std::os::unix::process::parent_id;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use duet_rpc::proto::frame::{Framing, FramingChoice};
 use duet_rpc::proto::policy::BatchRule;
 
 use crate::args::{BatchName, FramingName, ProfileName, RpcArgs};
+use crate::sys::processes;
 
 /// Parent process at the start.
 static PARENT: OnceLock<u32> = OnceLock::new();
@@ -16,7 +16,7 @@ static PARENT: OnceLock<u32> = OnceLock::new();
 /// Records the parent process. Must run first: if the parent dies during startup, its replacement looks like
 /// the parent.
 pub(crate) fn record_parent() {
-    PARENT.get_or_init(parent_id);
+    PARENT.get_or_init(processes::parent_id);
 }
 
 /// Process whose exit ends the daemon, if it is visible from here.

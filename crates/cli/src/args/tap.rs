@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use duet_rpc::transport::Address;
 
-use super::{FramingName, elsewhere, size};
+use super::{FaultArgs, FramingName, elsewhere, size};
 
 /// Record what a client and a server say to each other
 ///
@@ -18,7 +18,13 @@ use super::{FramingName, elsewhere, size};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TapArgs {
+    /// Server to start, with its arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["connect", "listen"])]
+    pub(crate) command: Vec<OsString>,
     /// File or folder for the trace [default: duet-rpc/traces in the user's state directory]
+    ///
+    /// FILE is replaced by each run; give a folder to keep every session. A file that is not a trace is never
+    /// replaced. If another tap writes FILE, the trace gets the next free name beside it.
     #[arg(long, value_name = "PATH", conflicts_with = "no_record")]
     pub(crate) to: Option<PathBuf>,
     /// Do not record: only forward, and leave no process of the server behind
@@ -36,27 +42,32 @@ pub(crate) struct TapArgs {
     /// Replace matches of a regular expression in the trace
     #[arg(long, value_name = "REGEX")]
     pub(crate) redact_value: Vec<String>,
+    /// Keep credentials of HTTP and WebSocket heads in the trace: Authorization, cookies, tokens
+    #[arg(long)]
+    pub(crate) keep_credentials: bool,
     /// Maximum size of a recorded body, such as 64k; longer ones are cut
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_body: Option<u64>,
     /// Size at which the next trace file begins, such as 100m
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_file: Option<u64>,
-    /// Number of trace files to keep in the folder [default: 100 in the default folder, else all]
+    /// Number of traces to keep in the folder [default: 100 in the default folder, else all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep: Option<u32>,
     /// Memory for bytes that are not recorded yet; when it is full, records are lost, never bytes
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = size)]
     pub(crate) buffer: u64,
-    /// Address to listen on, for clients that connect: tcp://, unix:// or ws://
+    /// Address to listen on, for clients that connect: tcp://, unix://, ws:// or http://
     #[arg(long, value_name = "URL", value_parser = elsewhere, requires = "connect")]
     pub(crate) listen: Option<Address>,
     /// Address of the server to forward to
     #[arg(long, value_name = "URL", value_parser = elsewhere, requires = "listen", conflicts_with = "command")]
     pub(crate) connect: Option<Address>,
-    /// Server to start, with its arguments
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "connect")]
-    pub(crate) command: Vec<OsString>,
+    /// Allow addresses that other machines can reach for --listen
+    #[arg(long, requires = "listen")]
+    pub(crate) allow_remote: bool,
+    #[command(flatten)]
+    pub(crate) faults: FaultArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -65,7 +76,9 @@ Examples:
   duet-rpc tap --to session.jsonl --redact token -- npx some-mcp-server
   duet-rpc tap --web -- clangd
   duet-rpc tap --listen tcp://127.0.0.1:4001 --connect tcp://127.0.0.1:4000
-  duet-rpc tap --no-record -- some-server";
+  duet-rpc tap --no-record -- some-server
+  duet-rpc tap --fault 'delay=200ms method:textDocument/hover p:0.1' --seed 7 -- clangd
+  duet-rpc tap --fault 'error=-32603:\"try again\" kind:request every:10' -- some-server";
 
 /// The process between the tap and the server; see `cmd/tap/guard.rs`.
 #[derive(Debug, clap::Args)]

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
-use duet_rpc_trace::{Filter, Pointer, Rule, parse_time};
+use duet_rpc_trace::{ExportFormat, Filter, ImportFormat, Pointer, Rule, parse_time};
+
+use super::CompareArgs;
 
 /// Read trace files of `duet-rpc tap`
 ///
@@ -39,7 +41,7 @@ Filters (--where):
   size:>10k            size of the body: k, M, G
   at:<2s  seq:17       time since the start; number of the record
   text:\"foo\"  foo      text in the body
-  is:unanswered        pending, late, cancelled, unanswered, noise
+  is:unanswered        pending, late, cancelled, failed, unanswered, noise
   a b   a | b   -a     and, or, not; kind:error|noise; ( ) for groups
 
 Examples:
@@ -99,6 +101,9 @@ pub(crate) struct StatsArgs {
     /// Records to count
     #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) filter: Filter,
+    /// Time after which an answer is late for `is:late`, such as 500ms
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub(crate) slow: u64,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -106,12 +111,14 @@ pub(crate) struct StatsArgs {
 
 /// Find faults of the programs in a trace
 ///
-/// Prints each fault with its record. Exits with 0 if there is none, and with 1 if there are any.
+/// Prints each fault with its record. Exits with 0 if there is none, and with 1 if there are any. Faults that the tap made
+/// on purpose, with `--fault`, are notes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = rules())]
 pub(crate) struct CheckArgs {
-    /// Trace file; `-` reads stdin
-    pub(crate) file: PathBuf,
+    /// Trace files, or folders with traces; `-` reads stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Check the rules of a protocol too
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<ProtocolName>,
@@ -138,18 +145,11 @@ pub(crate) struct DiffArgs {
     /// Trace to compare with it; `-` reads stdin
     #[arg(value_name = "NEW")]
     pub(crate) second: PathBuf,
-    /// Ignore the value at a JSON pointer such as /params/processId; `*` stands for any step
-    #[arg(long, value_name = "POINTER", value_parser = pointer)]
-    pub(crate) ignore: Vec<Pointer>,
-    /// Ignore a method; `*` stands for any text
-    #[arg(long, value_name = "METHOD")]
-    pub(crate) ignore_method: Vec<String>,
-    /// Ignore the order of messages
-    #[arg(long)]
-    pub(crate) unordered: bool,
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) compare: CompareArgs,
 }
 
 /// Convert a trace to another format, or a log of another tool to a trace
@@ -161,28 +161,33 @@ pub(crate) struct ConvertArgs {
     /// Trace file, or log of another tool; `-` reads stdin
     pub(crate) file: PathBuf,
     /// Format to convert the trace to
-    #[arg(long, value_name = "FORMAT", group = "format")]
-    pub(crate) to: Option<ExportName>,
+    #[arg(long, value_name = "FORMAT", group = "format", value_parser = export_format())]
+    pub(crate) to: Option<ExportFormat>,
     /// Format of a log to convert to a trace
-    #[arg(long, value_name = "FORMAT", group = "format")]
-    pub(crate) from: Option<ImportName>,
+    #[arg(long, value_name = "FORMAT", group = "format", value_parser = import_format())]
+    pub(crate) from: Option<ImportFormat>,
     /// Records to convert
     #[arg(long = "where", value_name = "FILTER", value_parser = filter, default_value = "", hide_default_value = true, allow_hyphen_values = true)]
     pub(crate) filter: Filter,
+    /// Time after which an answer is late for `is:late`, such as 500ms
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub(crate) slow: u64,
 }
 
 /// Replace secret values in a trace
 ///
-/// The new trace goes to stdout. It says which rules were applied, and is not lossless any more.
+/// The new trace goes to stdout. It says which rules were applied, and is not lossless any more. A rule that matches
+/// nothing is not an error, because many traces have no secret; stderr warns if no value was replaced.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("rules").required(true).multiple(true))]
 pub(crate) struct RedactArgs {
     /// Trace file; `-` reads stdin
     pub(crate) file: PathBuf,
     /// Replace values: a member's name, or a JSON pointer such as /params/token
-    #[arg(long, value_name = "KEY", required_unless_present = "redact_value")]
+    #[arg(long, value_name = "KEY", group = "rules")]
     pub(crate) redact: Vec<String>,
     /// Replace matches of a regular expression
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", group = "rules")]
     pub(crate) redact_value: Vec<String>,
 }
 
@@ -216,43 +221,31 @@ pub(crate) enum ReportFormat {
     Sarif,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportName {
-    /// JSON lines of the LSP Inspector
-    LspInspector,
-    /// Text trace of VS Code
-    Vscode,
-    /// HTTP Archive 1.2, for the network panel of browsers
-    Har,
-    /// OpenTelemetry spans as JSON
-    Otlp,
-    /// Mermaid sequence diagram
-    Mermaid,
-    /// Trace events, for chrome://tracing and Perfetto
-    Chrome,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ImportName {
-    /// JSON lines of the LSP Inspector
-    LspInspector,
-    /// Text trace of VS Code
-    Vscode,
-    /// Session log of mcpsnoop
-    Mcpsnoop,
-}
-
 fn filter(text: &str) -> Result<Filter, String> {
     Filter::parse(text).map_err(|error| error.to_string())
 }
 
-fn pointer(text: &str) -> Result<Pointer, String> {
+pub(super) fn pointer(text: &str) -> Result<Pointer, String> {
     text.parse()
 }
 
 /// Parses a time such as 500ms, in microseconds.
-fn time(text: &str) -> Result<u64, String> {
+pub(super) fn time(text: &str) -> Result<u64, String> {
     parse_time(text).ok_or_else(|| "expected a time such as 500ms or 2s".to_owned())
+}
+
+fn export_format() -> impl TypedValueParser<Value = ExportFormat> {
+    let known = |name: String| ExportFormat::ALL.into_iter().find(|it| it.name() == name);
+    let value = |it: ExportFormat| PossibleValue::new(it.name()).help(it.summary());
+    PossibleValuesParser::new(ExportFormat::ALL.map(value))
+        .try_map(move |name| known(name).ok_or("not a format"))
+}
+
+fn import_format() -> impl TypedValueParser<Value = ImportFormat> {
+    let known = |name: String| ImportFormat::ALL.into_iter().find(|it| it.name() == name);
+    let value = |it: ImportFormat| PossibleValue::new(it.name()).help(it.summary());
+    PossibleValuesParser::new(ImportFormat::ALL.map(value))
+        .try_map(move |name| known(name).ok_or("not a format"))
 }
 
 fn rule() -> impl TypedValueParser<Value = Rule> {

@@ -1,14 +1,24 @@
 //! The commands, one file or folder each.
 
+mod api;
+mod bridge;
 mod call;
+mod ci_report;
 mod completions;
+mod dial;
 mod doctor;
 mod explain;
-mod interrupt;
+mod faulty_pipe;
+mod handshake;
 mod man;
+mod mock;
+mod recording;
+mod replay;
 pub(crate) mod rpc;
+mod stderr;
 mod tap;
 mod trace;
+mod upstream;
 pub(crate) mod watch;
 
 use std::io;
@@ -17,7 +27,7 @@ use clap::CommandFactory;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
-use crate::{Additions, console};
+use crate::{Additions, console, sys};
 
 /// Runs the command.
 pub(crate) fn run(args: Args) -> Exit {
@@ -31,12 +41,17 @@ pub(crate) fn run(args: Args) -> Exit {
         Some(Command::Rpc(args)) => rpc::run(&args, global, &Additions::default()),
         Some(Command::Call(args)) => call::run(&args, global),
         Some(Command::Doctor(args)) => doctor::run(&args, global),
-        Some(Command::Explain(args)) => explain::run(args.framing.choice()),
+        Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::Bridge(args)) => bridge::run(&args),
+        Some(Command::BridgeWorker(args)) => bridge::run_worker(&args, global),
         Some(Command::Tap(args)) => tap::run(&args),
-        Some(Command::TapGuard(args)) => tap::guard::run(&args),
-        Some(Command::TapLaunch(args)) => tap::launch::run(&args),
+        Some(Command::TapGuard(args)) => sys::run_guard(&args),
+        Some(Command::TapLaunch(args)) => sys::run_launch(&args),
         Some(Command::Trace(args)) => trace::run(&args, global),
+        Some(Command::Replay(args)) => replay::run(args, global),
+        Some(Command::Mock(args)) => mock::run(&args),
         Some(Command::Watch(args)) => watch::run(&args),
+        Some(Command::Api(args)) => api::run(&args, global),
         Some(Command::Completions { shell }) => completions::run(shell),
         Some(Command::Man { command }) => man::run(command.as_deref()),
         Some(Command::Prompt { .. }) => {

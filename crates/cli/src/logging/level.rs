@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::Serializer;
@@ -10,7 +11,8 @@ use serde::ser::Serializer;
 use crate::choice;
 
 /// Severity of a record, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub(crate) enum Level {
     Debug,
     Info,

@@ -11,25 +11,22 @@ mod sink;
 mod subscriber;
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use duet_rpc::{EventStream, Priority};
-use rustix::fs::OFlags;
 use serde_json::value::RawValue;
-use signal_hook::consts::SIGXFSZ;
 
 pub(crate) use level::Level;
 pub(crate) use sink::{LossMessages, Sink};
 
 use crate::args::Global;
 use crate::console;
+use crate::sys::files;
 use record::{Record, Style};
 use subscriber::{Filter, Recorder};
 
@@ -61,14 +58,13 @@ impl Log {
         default: Level,
         traffic: Level,
     ) -> io::Result<&'static Log> {
-        // A write beyond the file size limit raises SIGXFSZ, which ends the process. With a handler
-        // installed, the write fails instead.
-        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-        let stderr = || io::stderr().as_fd().try_clone_to_owned().map(File::from);
+        files::survive_size_limit()?;
         let (file, destination, failure) = match open_file() {
             Some((path, Ok(file))) => (file, Destination::File(path), None),
-            Some((path, Err(error))) => (stderr()?, Destination::Stderr, Some((path, error))),
-            None => (stderr()?, Destination::Stderr, None),
+            Some((path, Err(error))) => {
+                (files::stderr()?, Destination::Stderr, Some((path, error)))
+            }
+            None => (files::stderr()?, Destination::Stderr, None),
         };
         let is_file = matches!(destination, Destination::File(_));
         let in_color = !is_file && console::may_color(&io::stderr(), global.no_color);
@@ -82,7 +78,7 @@ impl Log {
                 warning(style, format!("the log file cannot be written, records are lost: {error}"))
             }),
         };
-        let sink = Sink::start(file, is_file.then(stderr).transpose()?, messages)?;
+        let sink = Sink::start(file, is_file.then(files::stderr).transpose()?, messages)?;
         let startup_warning = failure.map(|(path, error)| {
             // Written at any level: a user who looks for the file must learn why it is missing.
             let (path, on) = (path.display(), "logging to stderr instead");
@@ -185,26 +181,6 @@ fn warning(style: Style, message: String) -> String {
 fn open_file() -> Option<(PathBuf, io::Result<File>)> {
     let path: OsString = std::env::var_os("DUET_RPC_LOG").filter(|path| !path.is_empty())?;
     let path = PathBuf::from(path);
-    // Opening a pipe without a reader would block.
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    let opened = OpenOptions::new().append(true).create(true).custom_flags(flags).open(&path);
-    let opened = opened.and_then(|file| {
-        if is_ours(&file)? {
-            return Err(io::Error::other("it is stdin or stdout, which carry messages"));
-        }
-        let flags = rustix::fs::fcntl_getfl(&file)?;
-        rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-        Ok(file)
-    });
+    let opened = files::open_log(&path);
     Some((path, opened))
-}
-
-/// Returns true if the file is this process's stdin or stdout, under any name: no log line may get there
-/// (L1). `/dev/null` is always allowed.
-fn is_ours(file: &File) -> io::Result<bool> {
-    let what = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
-    let file = what(file.as_fd())?;
-    let is_null = File::open("/dev/null").is_ok_and(|null| what(null.as_fd()) == Ok(file));
-    let (stdin, stdout) = (what(io::stdin().as_fd()), what(io::stdout().as_fd()));
-    Ok(!is_null && (stdin == Ok(file) || stdout == Ok(file)))
 }

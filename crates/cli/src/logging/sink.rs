@@ -6,12 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use duet_rpc::threads;
-use rustix::event::{PollFd, PollFlags};
+
+use crate::sys::files;
 
 /// Maximum number of bytes that wait to be written.
 const MAX_WAITING: usize = 256 * 1024;
@@ -182,7 +182,7 @@ impl Writer {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // A process that shares stderr with us may have made it non-blocking.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    wait_for_room(&self.file).map_err(|error| (written, error))?;
+                    files::wait_for_room(&self.file).map_err(|error| (written, error))?;
                 }
                 Err(error) => return Err((written, error)),
             }
@@ -191,13 +191,6 @@ impl Writer {
     }
 }
 
-fn wait_for_room(file: &File) -> io::Result<()> {
-    let fd = file.as_fd();
-    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
-    rustix::io::retry_on_intr(|| rustix::event::poll(&mut fds, None))?;
-    Ok(())
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 #[path = "sink_tests.rs"]
 mod tests;

@@ -48,7 +48,8 @@ impl Filter {
     }
 
     fn severity(&self, metadata: &Metadata<'_>) -> Option<Level> {
-        if metadata.is_span() {
+        // The client of NATS writes about each message; `duet-rpc-nats` writes what matters.
+        if metadata.is_span() || metadata.target().starts_with("async_nats") {
             return None;
         }
         if metadata.target() == TRAFFIC {

@@ -1,18 +1,23 @@
 //! The six methods of every profile.
 
 use duet_rpc::Failure;
+use duet_rpc::openrpc::Document;
 use duet_rpc::proto::message::ErrorObject;
 use duet_rpc::service::MethodInfo;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
 use super::LogAccess;
 use super::catalog::{Cached, CachedJson, Catalog, Described, Listed};
-use super::schema::{Schema, one_of, result, schema_of};
 use crate::logging::Level;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The only supported version of JSON-RPC.
 const PROTOCOL: &str = "2.0";
+/// The description of `setLogLevel` without access to the log.
+const LOG_WITHHELD: &str =
+    "Is refused here: the log belongs to all connections, and is not shared.";
 
 pub(super) struct Basics {
     catalog: Catalog,
@@ -20,7 +25,7 @@ pub(super) struct Basics {
     log: LogAccess,
 }
 
-#[duet_rpc::service(rename_all = "camelCase", schema = schema_of)]
+#[duet_rpc::service(rename_all = "camelCase", openrpc)]
 impl Basics {
     /// Returns the name and version of the server, and the protocol version. Other methods work without it.
     #[rpc(quick)]
@@ -75,39 +80,50 @@ impl Basics {
         let mut methods = Basics::METHODS.to_vec();
         if let LogAccess::Withheld = log {
             for method in methods.iter_mut().filter(|method| method.name == "setLogLevel") {
-                method.docs =
-                    "Is refused here: the log belongs to all connections, and is not shared.";
+                method.docs = LOG_WITHHELD;
             }
         }
         methods
     }
-}
 
-result! {
-    struct InitializeResult {
-        "serverInfo" => server_info: ServerInfo,
-        "protocolVersion" => protocol_version: &'static str,
+    /// The document of the methods, with the data of the whole program.
+    pub(super) fn document(log: LogAccess) -> Document {
+        Basics::openrpc().title("duet-rpc").description("").edit(move |document| {
+            document["info"]["license"] = json!({"name": env!("CARGO_PKG_LICENSE")});
+            for method in document["methods"].as_array_mut().into_iter().flatten() {
+                if matches!(log, LogAccess::Withheld) && method["name"] == "setLogLevel" {
+                    method["summary"] = json!(LOG_WITHHELD);
+                }
+            }
+        })
     }
 }
 
-result! {
-    struct ServerInfo { "name" => name: &'static str, "version" => version: &'static str }
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct InitializeResult {
+    server_info: ServerInfo,
+    protocol_version: &'static str,
 }
 
-result! {
-    struct Version { "version" => version: &'static str }
+#[derive(Serialize, JsonSchema)]
+struct ServerInfo {
+    name: &'static str,
+    version: &'static str,
 }
 
-result! {
-    struct SetLogLevelResult { "level" => level: Level, "success" => success: bool }
+#[derive(Serialize, JsonSchema)]
+struct Version {
+    version: &'static str,
 }
 
-result! {
-    struct ShutdownResult { "message" => message: &'static str }
+#[derive(Serialize, JsonSchema)]
+struct SetLogLevelResult {
+    level: Level,
+    success: bool,
 }
 
-impl Schema for Level {
-    fn schema() -> Value {
-        one_of(&Level::NAMES)
-    }
+#[derive(Serialize, JsonSchema)]
+struct ShutdownResult {
+    message: &'static str,
 }

@@ -1,21 +1,17 @@
 //! `rpc.discover`: the served methods as an OpenRPC document.
 
-use duet_rpc::service::{MethodInfo, ParamInfo, ParamsForm};
-use duet_rpc::{Failure, Router, quick};
+use std::borrow::Cow;
+
+use duet_rpc::openrpc::Document;
+use duet_rpc::service::MethodInfo;
+use duet_rpc::{Failure, Router};
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::catalog::{Cached, CachedJson, Catalog, make, named};
-use super::schema::{Schema, object, schema_of};
+use super::catalog::{Cached, CachedJson, Catalog};
 
-/// Version of the OpenRPC specification.
-const OPENRPC: &str = "1.3.2";
-/// Our OpenRPC extension: the schema of params without names.
-const FREE_PARAMS: &str = "x-params";
-
-/// A service cannot define this name, because JSON-RPC reserves the prefix. OpenRPC defines this one method
-/// there.
+/// JSON-RPC reserves the prefix, so a service cannot define a name with it. OpenRPC defines this one method there.
+const PREFIX: &str = "rpc.";
 const NAME: &str = "rpc.discover";
 
 pub(super) struct Discovery {
@@ -23,12 +19,12 @@ pub(super) struct Discovery {
     document: CachedJson,
 }
 
-#[duet_rpc::service(schema = schema_of)]
+#[duet_rpc::service(openrpc)]
 impl Discovery {
     /// Describes all methods in an OpenRPC document.
     #[rpc(quick)]
-    fn discover(&self) -> Result<Cached<Document>, Failure> {
-        Cached::new(&self.document, || Document::new(self.catalog.methods()))
+    fn discover(&self) -> Result<Cached<OpenRpc>, Failure> {
+        Cached::new(&self.document, || OpenRpc(self.catalog.document()))
     }
 }
 
@@ -45,73 +41,48 @@ impl Discovery {
     }
 
     pub(super) fn router(self) -> Router {
-        Router::new().method(NAME, quick(move || self.discover()))
+        Router::new().nest(PREFIX, self.into_router())
+    }
+
+    /// The document with the method, under its full name.
+    pub(super) fn add_to(document: Document) -> Document {
+        document.nest(PREFIX, Discovery::openrpc())
     }
 }
 
 #[derive(Serialize)]
 #[serde(transparent)]
-struct Document(Value);
+struct OpenRpc(serde_json::Value);
 
-impl Document {
-    fn new(methods: &[MethodInfo]) -> Self {
-        Document(json!({
-            "openrpc": OPENRPC,
-            "info": {
-                "title": "duet-rpc",
-                "version": env!("CARGO_PKG_VERSION"),
-                "license": {"name": env!("CARGO_PKG_LICENSE")},
-            },
-            "methods": methods.iter().map(describe).collect::<Vec<_>>(),
-        }))
+impl JsonSchema for OpenRpc {
+    fn schema_name() -> Cow<'static, str> {
+        "OpenRpc".into()
     }
-}
 
-impl Schema for Document {
     /// Schema of the parts that every program needs.
-    fn schema() -> Value {
-        object(&[
-            ("openrpc", String::schema),
-            ("info", || object(&[("title", String::schema), ("version", String::schema)])),
-            ("methods", schema_of::<Vec<Method>>),
-        ])
+    fn json_schema(_: &mut SchemaGenerator) -> schemars::Schema {
+        let method = json_schema!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string"},
+                "summary": {"type": "string"},
+                "params": {"type": "array", "items": true},
+                "result": true,
+            },
+            "required": ["name", "summary", "params", "result"],
+        });
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "openrpc": {"type": "string"},
+                "info": {
+                    "type": "object",
+                    "properties": {"title": {"type": "string"}, "version": {"type": "string"}},
+                    "required": ["title", "version"],
+                },
+                "methods": {"type": "array", "items": method},
+            },
+            "required": ["openrpc", "info", "methods"],
+        })
     }
-}
-
-/// Schema of a method in the document.
-struct Method;
-
-impl Schema for Method {
-    fn schema() -> Value {
-        object(&[
-            ("name", String::schema),
-            ("summary", String::schema),
-            ("params", schema_of::<Vec<Box<RawValue>>>),
-            ("result", schema_of::<Box<RawValue>>),
-        ])
-    }
-}
-
-fn describe(method: &MethodInfo) -> Value {
-    let mut described = json!({
-        "name": method.name,
-        "summary": method.docs,
-        "params": named(method).iter().map(describe_param).collect::<Vec<_>>(),
-        "result": {"name": "result", "schema": make(method.result_schema)},
-    });
-    if let (ParamsForm::Whole, [params]) = (method.params_form, method.params) {
-        // OpenRPC can only describe named params. Without this extension, a program would assume that there
-        // are none.
-        described[FREE_PARAMS] = make(params.schema);
-    }
-    described
-}
-
-fn describe_param(param: &ParamInfo) -> Value {
-    json!({
-        "name": param.name,
-        "summary": param.docs,
-        "required": param.is_required,
-        "schema": make(param.schema),
-    })
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use duet_rpc::proto::message::ErrorObject;
 use duet_rpc::{Context, EventStream, Peer, Priority};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::LogAccess;
-use super::schema::{Schema, one_of, result, schema_of};
 use crate::choice;
 use crate::logging::Log;
 
@@ -24,7 +24,24 @@ pub(super) struct Events {
     pub(super) log: LogAccess,
 }
 
-#[duet_rpc::service(prefix = "events.", schema = schema_of)]
+/// What a subscriber gets. An [`EventStream`] sends it, so this trait only describes it.
+#[duet_rpc::service(openrpc)]
+trait Subscriber {
+    /// An event of a topic.
+    #[rpc(notification)]
+    fn event(
+        &self,
+        topic: Topic,
+        /// The number of the event in its topic, from 1.
+        sequence: u64,
+        /// A log record, or the figures of the connection.
+        data: Box<RawValue>,
+        /// The number of events before this one that had to be dropped.
+        dropped: Option<u64>,
+    );
+}
+
+#[duet_rpc::service(callbacks = Subscriber, prefix = "events.", openrpc)]
 impl Events {
     /// Sends events of these topics from here on, as notifications.
     #[rpc(quick)]
@@ -62,11 +79,12 @@ impl Events {
     }
 }
 
-result! {
-    struct Topics { "topics" => topics: Vec<Topic> }
+#[derive(Serialize, JsonSchema)]
+struct Topics {
+    topics: Vec<Topic>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Topic {
     Log,
@@ -77,12 +95,6 @@ impl<'de> Deserialize<'de> for Topic {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Topic, D::Error> {
         let find = |name: &str| Topic::ALL.into_iter().find(|topic| topic.name() == name);
         choice::deserialize(deserializer, &Topic::NAMES, find)
-    }
-}
-
-impl Schema for Topic {
-    fn schema() -> Value {
-        one_of(&Topic::NAMES)
     }
 }
 

@@ -5,7 +5,6 @@ mod basics;
 mod catalog;
 mod discovery;
 mod events;
-mod schema;
 mod system;
 
 use duet_rpc::Router;
@@ -20,6 +19,9 @@ use catalog::Catalog;
 use discovery::Discovery;
 use events::Events;
 use system::{Callback, System};
+
+/// The method that OpenRPC defines for servers: it describes all methods.
+pub(crate) const DISCOVER: &str = "rpc.discover";
 
 /// Messages that the daemon can send to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,18 +61,23 @@ const LOG_NOT_SHARED: &str = r#"{"reason":"log-not-shared","option":"--share-log
 pub(crate) fn router(profile: ProfileName, delivery: Delivery, log: LogAccess) -> Router {
     let catalog = Catalog::default();
     let mut served = Served::default();
+    let mut document = Basics::document(log);
     served.add(&Basics::methods(log), Basics::new(catalog.clone(), log).into_router());
     if profile != ProfileName::Editor {
         served.add(System::METHODS, System.into_router());
+        document = document.merge(System::openrpc());
         if delivery == Delivery::All {
             served.add(Events::METHODS, Events { log }.into_router());
+            document = document.merge(Events::openrpc());
         }
         served.add(&Discovery::methods(), Discovery::new(catalog.clone()).router());
+        document = Discovery::add_to(document);
     }
     if profile == ProfileName::Agent && delivery == Delivery::All {
         served.add(Callback::METHODS, Callback.into_router());
+        document = document.merge(Callback::openrpc());
     }
-    catalog.fill(served.methods);
+    catalog.fill(served.methods, document);
     served.router
 }
 

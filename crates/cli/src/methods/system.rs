@@ -1,16 +1,16 @@
 //! Methods for trying out a connection.
 
+use std::borrow::Cow;
+
 use duet_rpc::proto::message::{ErrorObject, ParamProblem};
 use duet_rpc::{Context, Failure};
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
-
-use super::schema::{Schema, one_of, schema_of};
 
 pub(super) struct System;
 
-#[duet_rpc::service(prefix = "system.", schema = schema_of)]
+#[duet_rpc::service(prefix = "system.", openrpc)]
 impl System {
     /// Answers "pong".
     #[rpc(quick)]
@@ -28,7 +28,7 @@ impl System {
 /// Methods that call the client.
 pub(super) struct Callback;
 
-#[duet_rpc::service(prefix = "system.", schema = schema_of)]
+#[duet_rpc::service(prefix = "system.", openrpc)]
 impl Callback {
     /// Calls a method of the client, and returns its result or its error.
     #[rpc(quick)]
@@ -53,16 +53,10 @@ impl Callback {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Pong {
     Pong,
-}
-
-impl Schema for Pong {
-    fn schema() -> Value {
-        one_of(&["pong"])
-    }
 }
 
 /// Any params that a message can have.
@@ -70,9 +64,17 @@ impl Schema for Pong {
 #[serde(transparent)]
 struct AnyParams(Box<RawValue>);
 
-impl Schema for AnyParams {
-    fn schema() -> Value {
-        json!({"type": ["object", "array", "null"]})
+impl JsonSchema for AnyParams {
+    fn schema_name() -> Cow<'static, str> {
+        "AnyParams".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> schemars::Schema {
+        json_schema!({"type": ["object", "array", "null"]})
     }
 }
 

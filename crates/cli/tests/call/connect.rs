@@ -1,11 +1,11 @@
 //! Calls to a running server, over every transport (T2, T3).
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 use crate::support::folder::Folder;
-use crate::support::listening::{Server, TCP, WS};
+use crate::support::listening::{Server, TCP, WS, wait_until};
 use crate::support::pairs;
 use crate::{Ended, call, call_with};
 
@@ -53,12 +53,14 @@ fn t3_call_sends_the_token() {
     let wrong = folder.write("wrong", format!("{TOKEN}x\n"));
     let server = Server::testbed_everywhere(&["--token-file", &path]);
     for url in ["ws", "http"].map(|scheme| &server.url(scheme).text) {
-        call(&["--connect", url, "system.ping"]).has_failed(5, &["401", "--token-file"]);
+        let refused = call(&["--connect", url, "system.ping"]);
+        refused.has_failed(5, &["cannot reach", url, "401", "--token-file"]);
         let noted = call(&["--connect", url, "--notify", "system.ping"]);
         noted.has_failed(5, &["401", "--token-file"]);
         let refused = call(&["--token-file", &wrong, "--connect", url, "system.ping"]);
         assert!(!refused.err.contains("CANARY"), "{}", refused.err);
-        refused.has_failed(5, &["401"]);
+        let reason = format!("401 Unauthorized; it does not accept the token in {wrong}");
+        refused.has_failed(5, &["cannot reach", url, &reason]);
         call(&["--token-file", &path, "--connect", url, "system.ping"]).has_result(r#""pong""#);
         let elsewhere = format!("{url}elsewhere");
         let refused = call(&["--token-file", &path, "--connect", &elsewhere, "system.ping"]);
@@ -112,7 +114,8 @@ fn call_one_that_says(said: &'static [u8], scheme: &str, words: &[&str]) -> Ende
 #[test]
 fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
     let too_large = "the server refused: 413 Content Too Large; the server does not accept";
-    let words: [(&[u8], &str); 10] = [
+    let bad = "the server refused: 400 Bad Request; if the port speaks TLS, begin the address with";
+    let words: [(&[u8], &str); 11] = [
         (b"", "the connection broke before the answer came"),
         (b"220 ready\r\n", "the server does not speak HTTP"),
         (b"hello\n", "the server does not speak HTTP"),
@@ -122,6 +125,7 @@ fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", "the connection broke"),
         (b"HTTP/1.1 200 OK\r\n\r\n{}", "the response is not a JSON-RPC answer"),
         (b"HTTP/1.1 413 x\r\n\r\n", too_large),
+        (b"HTTP/1.1 400 x\r\n\r\n", bad),
         (b"HTTP/1.1 503 x\r\n\r\n", "the server refused: 503 Service Unavailable; try again later"),
     ];
     for ((said, over_http), scheme) in pairs(words, ["tcp", "ws", "http"]) {
@@ -130,6 +134,10 @@ fn t2_p6_a_server_that_speaks_another_protocol_is_not_an_error_answer() {
         let (code, told) = match scheme {
             "ws" => (5, "cannot reach"),
             "tcp" => (6, "without an answer"),
+            // The server refuses the connection.
+            _ if said.starts_with(b"HTTP/1.1 503") || said.starts_with(b"HTTP/1.1 400") => {
+                (5, over_http)
+            }
             _ => (6, over_http),
         };
         assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
@@ -158,10 +166,11 @@ fn t2_p6_the_close_reason_of_a_web_socket_is_reported() {
 
 #[test]
 fn t2_p6_a_notification_refused_over_http_is_a_failure() {
-    let unavailable = "not delivered: the server refused: 503 Service Unavailable";
-    let rows: [(&[u8], i32, &str); 6] = [
+    let unavailable = "the server refused: 503 Service Unavailable; try again later";
+    let rows: [(&[u8], i32, &str); 7] = [
         (b"HTTP/1.1 202 x\r\n\r\n", 0, ""),
-        (b"HTTP/1.1 503 x\r\n\r\n", 6, unavailable),
+        (b"HTTP/1.1 503 x\r\n\r\n", 5, unavailable),
+        (b"HTTP/1.1 400 x\r\n\r\n", 5, "the server refused: 400 Bad Request; if the port"),
         (b"HTTP/1.1 413 x\r\n\r\n", 6, "not delivered: the server refused: 413 Content Too Large"),
         (b"HTTP/1.1 404 x\r\n\r\n", 5, "the server refused: 404 Not Found"),
         (b"220 ready\r\n", 6, "not delivered: the server does not speak HTTP"),
@@ -172,5 +181,28 @@ fn t2_p6_a_notification_refused_over_http_is_a_failure() {
         let case = format!("{said:?}: {}", ended.err);
         assert!(ended.code == Some(code) && ended.out.is_empty(), "{case}");
         assert!(ended.err.contains(told) && (code != 0 || ended.err.is_empty()), "{case}");
+    }
+}
+
+/// On TCP and Unix sockets the server says so in an error response without an id.
+#[test]
+fn p8_a_full_server_is_exit_code_5_on_every_transport() {
+    for scheme in ["tcp", "unix", "ws", "http"] {
+        let server = Server::rpc_everywhere(&["--max-connections", "1"]);
+        let _first = TcpStream::connect(&server.url("tcp").authority).expect("it listens");
+        let url = &server.url(scheme).text;
+        let busy = ["Server busy", "503 Service Unavailable; try again later"];
+        wait_until("the server is full", || {
+            let ended = call(&["--connect", url, "system.ping"]);
+            ended.code == Some(5) && busy.iter().any(|text| ended.err.contains(text))
+        });
+        // An early response is never lost.
+        for _ in 0..10 {
+            let ended = call(&["--connect", url, "system.ping"]);
+            assert_eq!(ended.code, Some(5), "{scheme}: {}", ended.err);
+            assert!(busy.iter().any(|text| ended.err.contains(text)), "{scheme}: {}", ended.err);
+            assert!(!ended.err.contains("does the server run"), "{}", ended.err);
+        }
+        server.stop();
     }
 }

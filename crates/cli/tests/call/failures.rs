@@ -72,15 +72,60 @@ fn p2_a_timeout_is_reported_with_the_received_data() {
 }
 
 #[test]
-fn p2_a_timeout_hints_at_the_wrong_framing() {
+fn p2_another_framing_fails_immediately_and_is_named() {
     let line = answers_and_stays(r#"{"jsonrpc":"2.0","id":1,"result":1}"#);
     let headers = "read -r request; printf 'Content-Length: 2\\r\\n\\r\\n{}'; cat >/dev/null; :";
-    for (framing, script) in
-        [("lsp", &*line), ("length", &*line), ("ndjson", headers), ("length", headers)]
-    {
-        let told = format!("is `--framing {framing}` not right for it?");
-        let ended = call_script(&["--timeout", "0.5", "--framing", framing], script);
-        ended.has_failed(4, &["not a message", &told]);
+    let after_print = format!("echo Loading...; {headers}");
+    let prefix = "read -r request; printf '\\000\\000\\000\\002{}'; cat >/dev/null; :";
+    #[rustfmt::skip]
+    let rows = [
+        // Requests in the other framings have no newline.
+        ("lsp", line.replace("read -r request", "head -c 9 >/dev/null"), "ndjson"),
+        ("length", line.replace("read -r request", "head -c 9 >/dev/null"), "ndjson"),
+        ("ndjson", headers.to_owned(), "lsp"),
+        ("ndjson", after_print, "lsp"),
+        ("ndjson", prefix.to_owned(), "length"),
+        ("length", headers.replace("read -r request", "head -c 9 >/dev/null"), "lsp"),
+    ];
+    for (framing, script, other) in rows {
+        let told = format!("use `--framing {other}`\n");
+        // Without a time limit: only the bytes can end the call.
+        let ended = call_script(&["--timeout", "0", "--framing", framing], &script);
+        ended.has_failed(6, &["duet-rpc: the server speaks another framing: it ", &told]);
+    }
+    // Log lines and other prints are skipped.
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#;
+    let script = format!(
+        "echo '{{\"level\":\"info\"}}'; head -c 9 >/dev/null; \
+         printf 'Content-Length: {}\\r\\n\\r\\n%s' '{answer}'; cat >/dev/null",
+        answer.len()
+    );
+    call_script(&["--framing", "lsp"], &script).has_result(r#""ok""#);
+}
+
+#[test]
+fn p2_a_forgotten_handshake_is_named() {
+    let silent = "cat >/dev/null";
+    let refuses = answers(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no"}}"#);
+    let unknown = answers(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#);
+    let (lsp, mcp) = ("`--handshake lsp`", "`--handshake mcp`");
+    #[rustfmt::skip]
+    let rows: [(&[&str], &str, i32, &str); 9] = [
+        (&["textDocument/hover", "{}"], silent, 4, lsp),
+        (&["workspace/symbol"], &refuses, 3, lsp),
+        (&["tools/list"], silent, 4, mcp),
+        (&["tools/list"], "read -r request", 6, mcp),
+        (&["resources/list"], &refuses, 3, mcp),
+        (&["tools/list"], &unknown, 3, ""),
+        (&["system.ping"], silent, 4, ""),
+        // It was not forgotten.
+        (&["--handshake", "mcp", "tools/list"], silent, 4, ""),
+        (&["initialize", "--then", "tools/list"], silent, 4, ""),
+    ];
+    for (words, script, code, told) in rows {
+        let ended = call(&[&["--timeout", "0.5"], words, &["--", "sh", "-c", script]].concat());
+        ended.has_failed(code, &[told]);
+        assert_eq!(ended.err.contains("--handshake"), !told.is_empty(), "{ended:?}");
     }
 }
 

@@ -7,6 +7,7 @@ mod connect;
 mod daemon;
 mod failures;
 mod input;
+mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
 

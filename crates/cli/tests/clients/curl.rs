@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::certificates::Authority;
 use super::certified::Certified;
-use super::script::Stage;
+use super::sabotage::SocketTap;
 use super::support::folder::Folder;
 use super::support::listening::{HTTP, Server, Url};
 use super::{has, skip};
@@ -60,18 +60,15 @@ fn t2_t3_curl_is_served_and_refused() {
     if !has("curl") {
         return skip("curl", "it is not installed");
     }
-    let dialogue = |stage: &Stage| {
-        let mut command = Command::new(stage.program("DUET_RPC"));
-        command.args(["rpc", "--profile", "agent", "--listen", HTTP]);
-        command.args(["--max-message-bytes", "100000"]).env("SABOTAGE", stage.mischief);
-        command.env_remove("DUET_RPC_LOG");
-        let server = Server::spawn(command, 1);
-        is_served_and_refused(&server.url("http").text);
+    let dialogue = |rule: Option<&str>| {
+        let server = Server::rpc("agent", &[HTTP], &["--max-message-bytes", "100000"]);
+        let tap = rule.map(|rule| SocketTap::start(rule, &server.url("http").text));
+        is_served_and_refused(tap.as_ref().map_or(&server.url("http").text, |tap| &tap.url));
         server.stop();
     };
-    dialogue(&Stage::real(None));
-    dialogue(&Stage::sabotaged(None, "nothing"));
-    let is_broken = catch_unwind(|| dialogue(&Stage::sabotaged(None, "misspelled")));
+    dialogue(None);
+    dialogue(Some("delay=0s"));
+    let is_broken = catch_unwind(|| dialogue(Some("corrupt=bit dir:s2c")));
     assert!(is_broken.is_err(), "curl does not notice the broken daemon");
 }
 

@@ -39,7 +39,8 @@ macro_rules! script {
 }
 
 /// All clients except the one that has to be built.
-const EVERYONE: [&Script; 8] = [
+const EVERYONE: [&Script; 9] = [
+    &OUR_PYTHON,
     &MCP_PYTHON,
     &JSONRPC_EL,
     &EGLOT,
@@ -64,6 +65,18 @@ fn w1_w4_r0_every_client_works_through_a_tap_and_the_traces_equal_the_streams() 
     });
 }
 
+/// Each with all of its checks, as with a program for this system.
+#[test]
+#[ignore = "scripts/windows builds the programs, and runs this"]
+fn l1_l9_p3_windows_programs_serve_the_clients_of_editors_desktops_and_agents() {
+    let scripts =
+        [&VSCODE_JSONRPC, &LENGTH_PREFIXED, &ASYNCIO, &JSONRPC_EL, &EGLOT, &MCP_PYTHON, &MCP_NODE];
+    super::support::concurrently(scripts, |script| {
+        script.succeeds_on_windows();
+        let _ = writeln!(std::io::stderr(), "{}: a Windows program serves it", script.file);
+    });
+}
+
 script!(
     VSCODE_JSONRPC,
     f1_m2_p3_l2_vscode_jsonrpc_is_served,
@@ -73,7 +86,7 @@ script!(
         file: "node/vscode_jsonrpc.mjs",
         server: None,
         notices: broken!("error-code" "error-data" "short-count" "stray-print" "call-lost"
-            "event-lost" "cancel-lost" "misspelled"),
+            "event-lost" "cancel-lost" "no-result"),
     }
 );
 
@@ -86,7 +99,7 @@ script!(
         file: "node/length_prefixed.mjs",
         server: None,
         notices: broken!("error-code" "error-data" "short-count" "stray-print" "event-lost"
-            "event-twice" "misspelled"),
+            "event-twice" "no-result"),
     }
 );
 
@@ -99,7 +112,7 @@ script!(
         file: "python/asyncio_ndjson.py",
         server: None,
         notices: broken!("error-code" "error-data" "short-count" "stray-print" "call-lost"
-            "event-lost" "event-twice" "cancel-lost" "notice-lost" "misspelled"),
+            "event-lost" "event-twice" "cancel-lost" "notice-lost" "no-result"),
     }
 );
 
@@ -181,6 +194,32 @@ script!(
         file: "clients/emacs/check",
         server: None,
         notices: &["wrong-result", "error-data", "call-lost", "cancel-lost"],
+    }
+);
+
+script!(
+    OUR_PYTHON,
+    our_client_for_python_works_with_the_daemon,
+    Script {
+        client: "the tools for our Python client",
+        runs_in: Runs::Alone("python3", "target/clients/python/bin/mypy"),
+        file: "clients/python/check",
+        server: None,
+        notices: &[
+            "mute",
+            "answer-lost",
+            "wrong-id",
+            "wrong-result",
+            "status",
+            "error-code",
+            "error-data",
+            "call-lost",
+            "event-lost",
+            "event-twice",
+            "cancel-lost",
+            "notice-lost",
+            "no-result"
+        ],
     }
 );
 

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use super::sabotage::NOTHING;
 use super::script::Stage;
 use super::support::programs::example;
 use super::{fetched, has, skip};
@@ -12,15 +13,14 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     let Some(server) = fetched(program).filter(|_| has("node")) else {
         return skip("`bash-language-server`", "scripts/clients has not fetched it");
     };
-    let run = |program: &std::path::Path, mischief: &str, timeout: &str| {
+    let run = |program: &std::path::Path, timeout: &str| {
         let mut command = Command::new(example("duet-rpc", "any_server"));
         command.args(["--timeout", timeout, "--"]).arg(program).arg("start");
-        command.env("SABOTAGE", mischief).stdin(Stdio::null()).output().expect("the program starts")
+        command.stdin(Stdio::null()).output().expect("the program starts")
     };
-    let stage = Stage::foreign(&server);
-    let stand_in = stage.program("SERVER");
-    for (program, mischief) in [(&*server, ""), (stand_in, "nothing")] {
-        let output = run(program, mischief, "60");
+    let unchanged = Stage::foreign(&server, NOTHING);
+    for program in [&*server, unchanged.program("SERVER")] {
+        let output = run(program, "60");
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
         let lines: Vec<_> = said.lines().collect();
@@ -34,10 +34,12 @@ fn t1_p3_our_client_starts_and_stops_bash_language_server() {
     }
     // Requests in both directions, and the final messages, must all arrive.
     std::thread::scope(|scope| {
-        for mischief in ["mute", "wrong-id", "answer-lost", "status", "misspelled"] {
+        let (run, server) = (&run, &server);
+        for sabotage in ["mute", "wrong-id", "answer-lost", "status", "no-result"] {
             scope.spawn(move || {
-                let output = run(stand_in, mischief, "3");
-                assert_eq!(output.status.code(), Some(1), "{mischief}");
+                let stage = Stage::foreign(server, sabotage);
+                let output = run(stage.program("SERVER"), "3");
+                assert_eq!(output.status.code(), Some(1), "{sabotage}");
             });
         }
     });

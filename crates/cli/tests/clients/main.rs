@@ -11,7 +11,11 @@ mod chromium;
 mod curl;
 mod everyone;
 mod foreign_server;
+mod generated;
 mod nginx;
+mod openrpc;
+mod real_servers;
+mod sabotage;
 mod script;
 #[path = "../support/mod.rs"]
 mod support;

@@ -25,14 +25,19 @@ impl Nginx {
         // A port that was free just now.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let port = port.expect("a port").port();
+        // The server of docs/tls.md, and beside its locations one for MCP.
+        let ws = "location = /ws {";
+        let mcp = format!("proxy_pass http://{}/mcp;", mcp.url("http").authority);
+        let server = include_str!("nginx_server.conf")
+            .replace("listen 443", &format!("listen 127.0.0.1:{port}"))
+            .replace("/etc/ssl/rpc.pem", &certified.certificate)
+            .replace("/etc/ssl/rpc.key", &certified.key)
+            .replace("127.0.0.1:4000", &rpc.url("http").authority)
+            .replace("127.0.0.1:4001", &rpc.url("ws").authority)
+            .replace(ws, &format!("location = /mcp {{ {mcp} }}\n{ws}"));
         let config = include_str!("nginx.conf")
             .replace("FOLDER", &certified.folder.text(""))
-            .replace("PORT", &port.to_string())
-            .replace("CERTIFICATE", &certified.certificate)
-            .replace("KEY", &certified.key)
-            .replace("RPC_AUTHORITY", &rpc.url("http").authority)
-            .replace("WS_AUTHORITY", &rpc.url("ws").authority)
-            .replace("MCP_AUTHORITY", &mcp.url("http").authority);
+            .replace("SERVER", &server);
         let mut command = Command::new("nginx");
         command.args(["-p", &certified.folder.text("")]);
         command.args(["-c", &certified.folder.write("nginx.conf", config)]);

@@ -1,12 +1,13 @@
 //! Client scripts, each in the language and with the library of its kind. They start the server themselves,
 //! and exit with 0 if everything went right.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::sabotage::{NOTHING, Sabotage};
 use super::support::folder::Folder;
 use super::support::programs::{DUET_RPC, example, root, testbed};
 use super::{fetched, has, skip};
@@ -36,12 +37,12 @@ pub(crate) enum Runs {
     Alone(&'static str, &'static str),
 }
 
-/// Checks that each script fails with every sabotage that concerns it, and succeeds with the saboteur doing
+/// Checks that each script fails with every sabotage that concerns it, and succeeds with one that changes
 /// nothing.
 pub(crate) fn notice_what_is_broken(scripts: &[&Script]) {
     let here = scripts.iter().filter(|script| script.is_here());
     let tries = here.flat_map(|script| {
-        ["nothing"].iter().chain(script.notices).map(move |mischief| (script, *mischief))
+        [NOTHING].iter().chain(script.notices).map(move |mischief| (script, *mischief))
     });
     let tries: Vec<_> = tries.collect();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -85,6 +86,18 @@ impl Script {
         compared.len()
     }
 
+    /// Checks that the script succeeds with the real server as a Windows program, under wine.
+    pub(crate) fn succeeds_on_windows(&self) {
+        if self.is_here() {
+            let stage = Stage::windows(self.server);
+            let mut command = self.prepare(&stage, "120");
+            // wine passes SIGINT on as Ctrl-C. Of SIGTERM the program learns nothing.
+            command.env("END_SIGNAL", "SIGINT");
+            let output = command.output().expect("it is here");
+            assert!(output.status.success(), "{}: {}", self.file, said(&output));
+        }
+    }
+
     /// Checks that the script succeeds with the real server over another transport.
     pub(crate) fn succeeds_over(&self, transport: &str) {
         if self.is_here() {
@@ -98,7 +111,7 @@ impl Script {
     fn misses(&self, mischief: &'static str) -> Option<String> {
         let output = self.run(&Stage::sabotaged(self.server, mischief), patience_with(mischief));
         let has_failed = output.status.code().is_some_and(|code| code != 0);
-        (has_failed == (mischief == "nothing")).then(|| {
+        (has_failed == (mischief == NOTHING)).then(|| {
             format!("{} with {mischief}: {:?} {}", self.file, output.status, said(&output))
         })
     }
@@ -162,8 +175,8 @@ impl Script {
         if let Some(modules) = fetched("node_modules") {
             command.env("NODE_MODULES", modules);
         }
-        command.env("PATIENCE", patience).env("SABOTAGE", stage.mischief);
-        if !stage.mischief.is_empty() {
+        command.env("PATIENCE", patience);
+        if stage.folder.is_some() {
             // The run with the real server has done the build steps already.
             command.env("BUILT", "1");
         }
@@ -175,74 +188,86 @@ impl Script {
 
 /// Seconds that a script waits. With a sabotaged server the wait is useless, so the time is short.
 pub(crate) fn patience_with(mischief: &str) -> &'static str {
-    if mischief == "nothing" { "60" } else { "5" }
+    if mischief == NOTHING { "60" } else { "5" }
 }
 
 /// The programs that a script starts.
 pub(crate) struct Stage {
     /// Environment variables, each with its program.
     programs: Vec<(&'static str, PathBuf)>,
-    /// Task for the saboteur.
-    pub(crate) mischief: &'static str,
-    _folder: Option<Folder>,
+    /// The folder of programs that stand in for the real ones.
+    folder: Option<Folder>,
 }
 
 impl Stage {
     pub(crate) fn real(server: Option<&str>) -> Self {
         let mut programs = vec![("DUET_RPC", PathBuf::from(DUET_RPC)), ("TESTBED", testbed())];
         programs.extend(server.map(|server| ("SERVER", example("duet-rpc", server))));
-        Stage { programs, mischief: "", _folder: None }
+        Stage { programs, folder: None }
     }
 
-    pub(crate) fn sabotaged(server: Option<&str>, mischief: &'static str) -> Self {
-        Stage { mischief, ..Self::with_stand_ins(Self::real(server).programs) }
+    /// The programs for Windows that `scripts/windows` has built, under wine.
+    pub(crate) fn windows(server: Option<&str>) -> Self {
+        let wine = std::env::var("WINE").expect("scripts/windows sets it");
+        let built = root().join("target/x86_64-pc-windows-gnu/debug");
+        let example = |name: &str| built.join("examples").join(name).with_extension("exe");
+        let mut programs = vec![("DUET_RPC", built.join("duet-rpc.exe"))];
+        programs.push(("TESTBED", example("testbed")));
+        programs.extend(server.map(|server| ("SERVER", example(server))));
+        Self::with_scripts(Folder::new(), programs, |program, _| {
+            format!("#!/bin/sh\nexec {wine} {program} \"$@\"\n")
+        })
     }
 
-    /// A foreign server behind the saboteur; the caller sets the sabotage.
-    pub(crate) fn foreign(server: &Path) -> Self {
-        Self::with_stand_ins(vec![("SERVER", server.to_owned())])
+    /// The programs with a sabotage.
+    pub(crate) fn sabotaged(server: Option<&str>, sabotage: &str) -> Self {
+        let sabotage = Sabotage::named(sabotage);
+        Self::with_scripts(Folder::new(), Self::real(server).programs, |program, _| {
+            sabotage.script(program)
+        })
     }
 
-    /// Puts the saboteur under the name of each program, with the real ones in a folder beside it.
-    fn with_stand_ins(real: Vec<(&'static str, PathBuf)>) -> Self {
-        let (folder, saboteur) = (Folder::new(), example("duet-rpc-cli", "saboteur"));
-        std::fs::create_dir(folder.path("real")).expect("a folder can be made");
-        let stand_in = |(variable, program): (&'static str, PathBuf)| {
-            let name = program.file_name().and_then(|name| name.to_str()).expect("a plain name");
-            symlink(&program, folder.path("real").join(name)).expect("a link can be made");
-            symlink(&saboteur, folder.path(name)).expect("a link can be made");
-            (variable, folder.path(name))
-        };
-        let programs = real.into_iter().map(stand_in).collect();
-        Stage { programs, mischief: "", _folder: Some(folder) }
+    /// A foreign server with a sabotage.
+    pub(crate) fn foreign(server: &Path, sabotage: &str) -> Self {
+        let (sabotage, real) = (Sabotage::named(sabotage), vec![("SERVER", server.to_owned())]);
+        Self::with_scripts(Folder::new(), real, |program, _| sabotage.script(program))
     }
 
-    /// A tap under the name of each program, with the saboteur behind it, which only writes the bytes to files.
-    /// Returns the folder too.
+    /// A tap before each program, with a spy behind it, which copies the bytes to files. Returns the folder too.
     pub(crate) fn tapped(server: Option<&str>) -> (PathBuf, Self) {
-        let real = Self::real(server).programs;
-        let (folder, spy) = (Folder::new(), example("duet-rpc-cli", "saboteur"));
-        for name in ["traces", "captured", "spy", "spy/real"] {
+        let (folder, spy) = (Folder::new(), example("duet-rpc-cli", "spy"));
+        for name in ["traces", "captured"] {
             std::fs::create_dir(folder.path(name)).expect("a folder can be made");
         }
+        let root = folder.text("");
+        let root = root.trim_end_matches('/').to_owned();
+        let spy = spy.display();
+        let stage = Self::with_scripts(folder, Self::real(server).programs, |program, root| {
+            format!(
+                "#!/bin/sh\nexec {DUET_RPC} tap --to {root}/traces/$$.jsonl -- \
+                 env CAPTURE={root}/captured/$$ {spy} {program} \"$@\"\n"
+            )
+        });
+        (PathBuf::from(root), stage)
+    }
+
+    /// Puts a shell script under the name of each program. `script` gets the path of the program and the folder.
+    fn with_scripts(
+        folder: Folder,
+        real: Vec<(&'static str, PathBuf)>,
+        script: impl Fn(&str, &str) -> String,
+    ) -> Self {
         let root = folder.text("");
         let root = root.trim_end_matches('/');
         let stand_in = |(variable, program): (&'static str, PathBuf)| {
             let name = program.file_name().and_then(|name| name.to_str()).expect("a plain name");
-            symlink(&program, folder.path("spy/real").join(name)).expect("a link can be made");
-            symlink(&spy, folder.path("spy").join(name)).expect("a link can be made");
-            let script = format!(
-                "#!/bin/sh\nexec {DUET_RPC} tap --to {root}/traces/$$.jsonl -- \
-                 env CAPTURE={root}/captured/$$ {root}/spy/{name} \"$@\"\n"
-            );
-            let path = folder.write(name, script);
+            let path = folder.write(name, script(program.to_str().expect("a plain path"), root));
             let mode = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&path, mode).expect("our file");
             (variable, PathBuf::from(path))
         };
         let programs = real.into_iter().map(stand_in).collect();
-        let path = PathBuf::from(root);
-        (path, Stage { programs, mischief: "nothing", _folder: Some(folder) })
+        Stage { programs, folder: Some(folder) }
     }
 
     /// The program in this variable.

@@ -7,29 +7,33 @@ use std::process::{Command, Stdio};
 use rustix::process::Signal;
 
 use super::certified::Certified;
-use super::script::{Stage, patience_with};
+use super::sabotage::{NOTHING, OF_BYTES, SocketTap};
+use super::script::patience_with;
 use super::support::folder::Folder;
 use super::support::listening::{Server, WS};
-use super::support::programs::root;
+use super::support::programs::{root, testbed};
 use super::{fetched, has, skip};
 
 pub(crate) const TOKEN: &str = "open-sesame";
 
 /// Runs a script to its end. Returns true if it succeeded, and its stderr. Its arguments are the URL of a
 /// daemon that accepts messages of 100,000 bytes, the URL of another with a token, and the token. When it
-/// prints `waiting`, the first daemon is stopped.
-fn run(mut command: Command, stage: &Stage) -> (bool, String) {
+/// prints `waiting`, the first daemon is stopped. With a fault rule, a tap stands before each daemon.
+fn run(mut command: Command, rule: Option<&str>) -> (bool, String) {
     let folder = Folder::new();
     let path = folder.write("token", TOKEN);
     let start = |options: &[&str]| {
-        let mut command = Command::new(stage.program("TESTBED"));
+        let mut command = Command::new(testbed());
         command.args(["--profile", "agent", "--listen", WS]).args(options);
-        command.env("SABOTAGE", stage.mischief).env_remove("DUET_RPC_LOG");
-        Server::spawn(command, 1)
+        command.env_remove("DUET_RPC_LOG");
+        let server = Server::spawn(command, 1);
+        let tap = rule.map(|rule| SocketTap::start(rule, &server.url("ws").text));
+        let url = tap.as_ref().map_or_else(|| server.url("ws").text.clone(), |tap| tap.url.clone());
+        (server, tap, url)
     };
-    let server = start(&["--max-message-bytes", "100000"]);
-    let guarded = start(&["--token-file", &path]);
-    command.args([&server.url("ws").text, &guarded.url("ws").text, TOKEN]);
+    let (server, _tap, url) = start(&["--max-message-bytes", "100000"]);
+    let (guarded, _guarded_tap, guarded_url) = start(&["--token-file", &path]);
+    command.args([&url, &guarded_url, TOKEN]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("the program starts");
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
@@ -50,18 +54,18 @@ fn run(mut command: Command, stage: &Stage) -> (bool, String) {
     (is_waiting && status.success(), said)
 }
 
-/// Checks that the script succeeds with the real daemon and with an idle saboteur, and fails with a sabotaged
-/// daemon.
+/// Checks that the script succeeds with the real daemon and with a tap that changes nothing, and fails with a
+/// broken daemon.
 fn check(command: impl Fn() -> Command) {
-    let (is_well, said) = run(command(), &Stage::real(None));
+    let (is_well, said) = run(command(), None);
     assert!(is_well, "{said}");
     std::thread::scope(|scope| {
-        for mischief in ["nothing", "misspelled", "mute"] {
+        for (name, rule) in OF_BYTES {
             let mut command = command();
-            command.env("PATIENCE", patience_with(mischief));
+            command.env("PATIENCE", patience_with(name));
             scope.spawn(move || {
-                let (is_well, said) = run(command, &Stage::sabotaged(None, mischief));
-                assert_eq!(is_well, mischief == "nothing", "{mischief}: {said}");
+                let (is_well, said) = run(command, Some(rule));
+                assert_eq!(is_well, name == NOTHING, "{name}: {said}");
             });
         }
     });

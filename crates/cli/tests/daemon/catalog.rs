@@ -124,6 +124,32 @@ fn c4_discovery_gives_an_openrpc_document_of_the_same_methods() {
     }
 }
 
+/// Named types stand in one place, for generated clients.
+#[test]
+fn c4_d1_discovery_shares_the_schemas_of_named_types() {
+    let talk = ask("agent", &["rpc.discover"]);
+    let document = &talk.answer(1)["result"];
+    let schemas = document["components"]["schemas"].as_object().expect("an object");
+    let text = document.to_string();
+    for name in ["InitializeResult", "Level", "Topic", "Topics"] {
+        assert!(schemas[name].is_object(), "{name}");
+        assert!(text.contains(&format!("#/components/schemas/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn c5_d4_discovery_describes_the_events_that_the_daemon_sends() {
+    let talk = ask("desktop", &["rpc.discover"]);
+    let document = &talk.answer(1)["result"];
+    let [event] = &*entries(&document["x-client-methods"]) else {
+        panic!("one method of the client")
+    };
+    assert_eq!((&event["name"], event.get("result")), (&json!("event"), None));
+    assert_eq!(names(&event["params"]), ["topic", "sequence", "data", "dropped"]);
+    let required: Vec<_> = entries(&event["params"]).iter().map(|it| &it["required"]).collect();
+    assert_eq!(required, [true, true, true, false]);
+}
+
 /// A program that reads the document must not assume that there are no params.
 #[test]
 fn c4_discovery_marks_the_method_that_takes_any_params() {
@@ -143,23 +169,28 @@ fn c4_discovery_matches_its_own_schema() {
     let mut methods = entries(&document["methods"]).into_iter();
     let itself =
         methods.find(|method| method["name"] == "rpc.discover").expect("the method is listed");
-    check_schema(&itself["result"]["schema"], document);
+    let schemas = &document["components"]["schemas"];
+    check_schema(schemas, &itself["result"]["schema"], document);
 }
 
 /// Checks that a value matches a schema, as far as our schemas go.
-fn check_schema(schema: &Value, value: &Value) {
+fn check_schema(schemas: &Value, schema: &Value, value: &Value) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.strip_prefix("#/components/schemas/").expect("a named schema");
+        return check_schema(schemas, &schemas[name], value);
+    }
     match schema["type"].as_str() {
-        None => assert_eq!(*schema, json!({})),
+        None => assert_eq!(*schema, json!(true)),
         Some("string") => assert!(value.is_string(), "{value}"),
         Some("array") => {
             let items = value.as_array().expect("an array");
-            items.iter().for_each(|item| check_schema(&schema["items"], item));
+            items.iter().for_each(|item| check_schema(schemas, &schema["items"], item));
         }
         Some("object") => {
             for name in schema["required"].as_array().expect("an array") {
                 let name = name.as_str().expect("a name");
                 let member = value.get(name).unwrap_or_else(|| panic!("{name} is not there"));
-                check_schema(&schema["properties"][name], member);
+                check_schema(schemas, &schema["properties"][name], member);
             }
         }
         Some(other) => panic!("an unexpected type: {other}"),

@@ -133,10 +133,14 @@ show() {
 fn prints_what_is_shown(shown: &[ShownCommand], programs: &Folder) -> Result<(), String> {
     const MARK: &str = "--- that was it:";
     let mut script = PRELUDE.to_owned();
-    for ShownCommand { command, lines } in shown {
-        // A background command must print its lines before the next command runs.
+    for (index, ShownCommand { command, lines }) in shown.iter().enumerate() {
+        // A background command must print its lines before the next command runs. Its file is its own: the shell opens
+        // it after `show` has begun to read.
         let command = match command.strip_suffix(" &") {
-            Some(server) => format!("touch said; {server} >said 2>&1 &\nshow {} said", lines.len()),
+            Some(server) => {
+                let file = format!("printed.{index}");
+                format!("touch {file}; {server} >{file} 2>&1 &\nshow {} {file}", lines.len())
+            }
             None => command.clone(),
         };
         write!(script, "{command}\nprintf '\\n{MARK}%s\\n' $?\n").expect("a string");
@@ -243,6 +247,9 @@ fn a_wrong_block_is_found() {
         "$ testbed --profile agent --listen unix://$PWD/s &\nlistening on unix:///…/s\n";
     let call = "$ duet-rpc call --connect unix://$PWD/s version\n{\"version\":\"0.1.0\"}\n";
     assert_eq!(check(&format!("{in_background}{call}")), Ok(()));
+    // Each background command prints its own lines.
+    let two = "$ { echo a; sleep 9; } &\na\n$ { sleep 0.1; echo b; } &\nb\n";
+    assert_eq!(check(two), Ok(()));
     assert_eq!(check("$ cargo run --release -- version\n0.1.0\n"), Ok(()));
     assert_eq!(check("$ printf 'a\\nb\\n' | \\\n  sort -r\nb\na\n"), Ok(()));
     for wrong in

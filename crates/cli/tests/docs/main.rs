@@ -9,6 +9,7 @@
 //!   runs, contains each of its lines. `<!-- needs: PROGRAM -->` names a program that may be missing.
 //! - `json` is parsed, `ini` is for systemd, whose `ExecStart` is run, `elisp` is evaluated by Emacs, `ts`
 //!   in `clients/node/README.md` is checked by the tests of `clients/node`.
+//! - `python` is run, with `clients/python` and a generated client of the daemon.
 //! - `html` is a page that `html.rs` opens in a browser.
 //! - `wire` is a conversation with a server, byte by byte.
 //! - `text` is for pictures and bytes.
@@ -18,6 +19,7 @@ mod console;
 mod elisp;
 mod html;
 mod pages;
+mod python;
 #[path = "../support/mod.rs"]
 mod support;
 mod wire;
@@ -55,8 +57,10 @@ fn every_block_has_a_language_that_is_checked() {
                 "rust" if block.info == "rust,ignore" => is_on_another_library(block),
                 "rust" => matches!(&*block.info, "rust" | "rust,no_run"),
                 "js" => block.info == "js" && is_on_another_library(block),
+                "nginx" => block.info == "nginx" && block.comment("file").is_some(),
                 "html" => block.info == "html" && is_opened_in_a_browser(block),
                 "console" | "json" | "ini" | "elisp" | "wire" => block.info == block.language(),
+                "python" => block.info == "python" && python::is_run(&page.path),
                 "ts" => block.info == "ts" && page.path == "clients/node/README.md",
                 "text" => block.info == "text" && !looks_like_code(&block.text),
                 _ => false,
@@ -114,7 +118,7 @@ fn rust_is_compiled_by_a_crate_that_includes_the_page() {
 
 #[test]
 fn blocks_with_a_file_comment_equal_that_file() {
-    check(&["rust", "json", "elisp", "ts", "js", "html"], |_, block| {
+    check(&["rust", "json", "elisp", "ts", "js", "html", "nginx"], |_, block| {
         let Some(path) = block.comment("file") else { return Ok(()) };
         let file =
             fs::read_to_string(root().join(path)).map_err(|error| format!("{path}: {error}"))?;

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::http::{Http, Response, head, once, post};
 use crate::support::daemon::rpc;
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, Url, WS};
+use crate::support::listening::{HTTP, Server, TCP, Url, WS, with_addresses};
 use crate::support::once::refused;
 use crate::support::say_skipped;
 use crate::websocket::{KEY, WebSocket};
@@ -183,15 +183,16 @@ fn t3_an_origin_can_be_allowed_with_a_preflight() {
     }
     // The preflight request of a browser before it posts JSON.
     let url = server.url("http");
-    let preflight = |origin: &str| {
+    let preflight_to = |path: &str, origin: &str| {
         let headers = [
             ("Host", url.authority.as_str()),
             ("Origin", origin),
             ("Access-Control-Request-Method", "POST"),
             ("Access-Control-Request-Headers", "authorization, content-type"),
         ];
-        once(url, head("OPTIONS", "/", &headers).as_bytes())
+        once(url, head("OPTIONS", path, &headers).as_bytes())
     };
+    let preflight = |origin: &str| preflight_to("/", origin);
     let response = preflight(allowed);
     assert!([200, 204].contains(&response.status), "{response:?}");
     assert_eq!(response.header("access-control-allow-origin"), Some(allowed));
@@ -199,6 +200,13 @@ fn t3_an_origin_can_be_allowed_with_a_preflight() {
     assert!(names.to_ascii_lowercase().contains("content-type"), "{response:?}");
     assert!(names.to_ascii_lowercase().contains("authorization"), "{response:?}");
     assert_eq!(check_refusal(&preflight("https://evil.example")), 403);
+    // Under a wrong path too, so that the page can read the refusal of its request.
+    assert_eq!(preflight_to("/wrong", allowed).status, 204);
+    assert_eq!(check_refusal(&preflight_to("/wrong", "https://evil.example")), 403);
+    let headers = [("Host", url.authority.as_str()), ("Origin", allowed), ("Content-Length", "0")];
+    let refused = once(url, head("POST", "/wrong", &headers).as_bytes());
+    assert_eq!(refused.status, 404);
+    assert_eq!(refused.header("access-control-allow-origin"), Some(allowed), "{refused:?}");
     let answer = once(url, &post(url, &[("Origin", allowed)], PING));
     assert_eq!(answer.header("access-control-allow-origin"), Some(allowed), "{answer:?}");
     server.stop();
@@ -320,4 +328,31 @@ fn t2_only_the_path_of_the_url_is_served() {
         assert_eq!(status, Err(404), "{path}");
     }
     server.stop();
+}
+
+/// An option that guards nothing is a mistake.
+#[test]
+fn c2_t3_an_option_without_a_matching_address_is_refused() {
+    let folder = Folder::new();
+    let unix = folder.url("socket");
+    for (options, addresses, needed) in [
+        (&["--allow-host", "app.example"][..], &[TCP, &unix][..], "ws:// or http://"),
+        (&["--allow-host", "app.example"], &[], "ws:// or http://"),
+        (&["--allow-origin", "https://app.example"], &["stdio:"], "ws:// or http://"),
+        (&["--allow-origin", "null"], &[TCP], "ws:// or http://"),
+        (&["--subprotocol", "mcp"], &[HTTP, TCP], "ws://"),
+        (&["--allow-uid", "0"], &[TCP, WS, HTTP], "unix://"),
+        (&["--allow-uid", "root"], &[], "unix://"),
+    ] {
+        let (code, said) = refused(with_addresses(rpc(options), addresses));
+        assert_eq!(code, Some(2), "{options:?} {addresses:?}: {said}");
+        let sentence =
+            format!("{} has no effect here: --listen needs an address with {needed}", options[0]);
+        assert!(said.contains(&sentence), "{said}");
+    }
+    for address in ["http://127.0.0.1:0/a?b", "ws://127.0.0.1:0/?token=x"] {
+        let (code, said) = refused(with_addresses(rpc(&[]), &[address]));
+        assert_eq!(code, Some(1), "{address}: {said}");
+        assert!(said.contains("has no query"), "{said}");
+    }
 }

@@ -5,13 +5,19 @@ use std::io::{Read, Write};
 use duet_rpc::proto::frame::Framing;
 use serde_json::{Value, json};
 
+use crate::capacity::{Turn, make_room};
+use crate::certificates::{self, Authority};
 use crate::client::{Client, Framed, Way, framed};
 use crate::http::{head, once, post};
 use crate::stream::Stream;
 use crate::support::daemon::{FRAMINGS, after, rpc};
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, TCP, wait_until, with_addresses};
+use crate::support::listening::{HTTP, Server, TCP, WS, wait_until, with_addresses};
+use crate::support::say_skipped;
 use crate::websocket::{CLOSE, LAST, WebSocket, frame, handshake};
+
+/// The number of connections that never finish their handshake.
+const HALVES: usize = 10_000;
 
 /// Tries one request, and returns true if it was served. A refused client may be cut off without a message.
 fn is_served(way: Way, server: &Server) -> bool {
@@ -207,4 +213,66 @@ fn p9_without_descriptors_the_daemon_serves_existing_connections() {
     let end = server.end(rustix::process::Signal::TERM);
     assert_eq!(end.status.code(), Some(0), "{end:?}");
     assert!(end.lines.len() < 100, "logged once, not for each try: {}", end.lines.len());
+}
+
+/// The start of a TLS handshake, and of a request. The rest never comes.
+const CLIENT_HELLO: &[u8] =
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 some of the random bytes of a client";
+const REQUEST: &[u8] =
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nContent-Length: 9\r\n\r\n{\"half\"";
+
+/// Each of ten thousand connections that never finish their handshake or their request is closed after the read
+/// timeout. Meanwhile other clients are served.
+#[test]
+fn f6_p8_t5_ten_thousand_half_handshakes_and_heads_are_closed_and_others_served() {
+    let _turn = Turn::take();
+    let count = make_room(HALVES);
+    if count < HALVES {
+        let why = format!("{count} are all that this process may have");
+        return say_skipped(&format!("{HALVES} half handshakes"), &why);
+    }
+    let (folder, authority) = (certificates::Folder::new(), Authority::new("Test CA"));
+    let pair = authority.server(&["127.0.0.1"]).write(&folder, "server");
+    let paths = [&pair.certificate, &pair.key].map(|path| path.to_str().expect("a plain path"));
+    let addresses =
+        ["tls://127.0.0.1:0", "wss://127.0.0.1:0/", "https://127.0.0.1:0/", WS, HTTP, TCP];
+    let options = [
+        "--read-timeout",
+        "5",
+        "--log-level",
+        "error",
+        "--tls-cert",
+        paths[0],
+        "--tls-key",
+        paths[1],
+    ];
+    let server = Server::rpc("agent", &addresses, &options);
+    let ways = [Way::Tcp(Framing::Ndjson), Way::WebSocket, Way::Http];
+    let mut inside = ways.map(|way| way.connect(&server));
+    inside.iter_mut().for_each(|client| client.check(1));
+    let (before, descriptors) = (server.resident(), server.descriptors());
+
+    let mut halves = Vec::with_capacity(count);
+    for (number, url) in server.urls.iter().take(5).cycle().take(count).enumerate() {
+        let whole =
+            if url.scheme.ends_with('s') && url.scheme != "ws" { CLIENT_HELLO } else { REQUEST };
+        let mut stream = Stream::connect(url);
+        let part = &whole[..1 + number % whole.len()];
+        stream.write_all(part).expect("it reads");
+        halves.push(stream);
+        // Now and then, so that the queue of unaccepted connections does not overflow.
+        if number % 100 == 0 {
+            inside.iter_mut().for_each(|client| client.check(2));
+        }
+    }
+    let grown = server.resident().saturating_sub(before);
+    assert!(grown < 256 << 20, "{count} half handshakes cost {grown} bytes");
+    ways.iter().for_each(|way| way.connect(&server).check(3));
+    for half in &mut halves {
+        let told = String::from_utf8_lossy(&half.read_out()).into_owned();
+        assert!(told.is_empty() || told.starts_with("HTTP/1.1 4"), "{told}");
+    }
+    wait_until("no descriptor is left", || server.descriptors() <= descriptors);
+    inside.iter_mut().for_each(|client| client.check(4));
+    server.stop();
 }

@@ -73,6 +73,12 @@ fn t2_a_ping_is_answered_even_between_the_fragments_of_a_message() {
         let pong = Frame { first: LAST | PONG, payload: payload.to_vec() };
         assert_eq!(client.frame(), Some(pong));
     }
+    // Several at once are all answered, in their order.
+    let pings: Vec<u8> = (0..100).flat_map(|number| frame(LAST | PING, &[number])).collect();
+    client.send_raw(&pings);
+    for number in 0..100_u8 {
+        assert_eq!(client.frame(), Some(Frame { first: LAST | PONG, payload: vec![number] }));
+    }
     // An unexpected pong is ignored.
     client.send_frame(LAST | PONG, b"I am");
     client.send_frame(TEXT, &ASK[..5]);

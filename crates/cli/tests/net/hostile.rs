@@ -284,13 +284,13 @@ fn p9_a_client_that_never_reads_costs_bounded_memory() {
     server.stop();
 }
 
-/// A browser sends a page's data to any port, after an HTTP head. The head is a fault in every framing, and
-/// without protection the frame after it would be served.
+/// A browser sends a page's data to any port, after an HTTP head; a proxy sends it on to a Unix socket. The head is a
+/// fault in every framing, and without protection the frame after it would be served.
 #[test]
-fn t3_a_web_page_cannot_call_over_tcp() {
+fn t3_a_web_page_cannot_call_over_tcp_or_unix_sockets() {
     let call = r#"{"jsonrpc":"2.0","method":"test.sleep","params":{"ms":0}}"#;
     for framing in ["lsp", "ndjson", "length", "auto"] {
-        let server = Server::testbed("agent", &[TCP], &["--framing", framing]);
+        let server = Server::testbed_everywhere(&["--framing", framing]);
         let body = match framing {
             "lsp" => framed(Framing::Lsp, call.as_bytes()),
             "length" => framed(Framing::Length, call.as_bytes()),
@@ -298,21 +298,22 @@ fn t3_a_web_page_cannot_call_over_tcp() {
         };
         // The last method can only come from a page whose own host name resolves to this address, which needs
         // no preflight.
-        for method in ["POST", "GET", "OPTIONS", "PUT", "MADE-UP"] {
+        let methods = ["POST", "GET", "OPTIONS", "PUT", "MADE-UP"];
+        for (scheme, method) in pairs(&["tcp", "unix"], methods) {
             let head = format!(
                 "{method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
                  Content-Length: {}\r\n\r\n",
                 body.len()
             );
-            let mut client = Stream::connect(server.url("tcp"));
+            let mut client = Stream::connect(server.url(scheme));
             // The connection may be closed before everything is sent.
             let _ = client.write_all(&[head.as_bytes(), &body].concat());
             let heard = client.read_out();
-            assert!(heard.is_empty(), "{method}, {framing}: {heard:?}");
+            assert!(heard.is_empty(), "{scheme}, {method}, {framing}: {heard:?}");
         }
         let said = server.stop();
         assert!(!said.iter().any(|line| line == "test.sleep begins"), "{framing}: {said:?}");
         let refusals = said.iter().filter(|line| line.contains("HTTP request where frames"));
-        assert_eq!(refusals.count(), 5, "{framing}: {said:?}");
+        assert_eq!(refusals.count(), 10, "{framing}: {said:?}");
     }
 }

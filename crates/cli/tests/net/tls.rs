@@ -1,13 +1,18 @@
 //! The daemon with TLS, called by `call` and by OpenSSL (T5).
 
+use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use duet_rpc::transport::{Connector, TlsClient};
+use duet_rpc::{Peer, Profile};
 use rustix::process::Signal;
 
-use crate::certificates::{Authority, Folder, PairFiles, Validity};
+use crate::certificates::{Authority, Folder, PairFiles, Validity, replace};
 use crate::support::daemon::{guard, rpc};
 use crate::support::listening::{Server, wait_until, with_addresses};
 use crate::support::once::{refused, run};
@@ -32,6 +37,10 @@ fn text(path: &std::path::Path) -> &str {
 
 impl Daemon {
     fn start(address: &str, validity: Validity, asks_certificate: bool) -> Self {
+        Daemon::start_all(&[address], validity, asks_certificate)
+    }
+
+    fn start_all(addresses: &[&str], validity: Validity, asks_certificate: bool) -> Self {
         let (folder, authority) = (Folder::new(), Authority::new("Test CA"));
         let pair = authority.server_valid(&["localhost", "127.0.0.1"], validity);
         let files = pair.write(&folder, "server");
@@ -39,9 +48,9 @@ impl Daemon {
         let mut options =
             vec!["--tls-cert", text(&files.certificate), "--tls-key", text(&files.key)];
         if asks_certificate {
-            options.extend(["--tls-client-ca", text(&ca)]);
+            options.extend(["--tls-client-ca", text(&ca), "--log-level", "debug"]);
         }
-        let server = Server::rpc("agent", &[address], &options);
+        let server = Server::rpc("agent", addresses, &options);
         Daemon { server, folder, authority, files }
     }
 
@@ -118,17 +127,31 @@ fn t5_each_failure_of_a_call_says_what_to_do() {
 
 #[test]
 fn t5_client_certificates_are_asked_for_and_sent() {
-    for address in [TLS, SECURE[1]] {
+    for address in SECURE {
         let daemon = Daemon::start(address, Validity::Now, true);
         let [option, file] = &daemon.trust();
         let (code, said) = daemon.call(&[option, file]);
         assert_eq!(code, Some(5), "{address}: {said}");
         let sentence = "requires a client certificate: send one; `--cert FILE --key FILE` sends it";
         assert!(said.contains(sentence), "{address}: {said}");
+        let reached = format!("cannot reach {}: ", daemon.url());
+        assert!(said.contains(&reached), "{address}: {said}");
+        let foreign = Authority::new("Other CA").client("eve", &[]);
+        let old = daemon.authority.client_valid("old", Validity::Past);
+        for pair in [foreign, old] {
+            let pair = pair.write(&daemon.folder, "refused");
+            let sent = ["--cert", text(&pair.certificate), "--key", text(&pair.key)];
+            let (code, said) = daemon.call(&[&[&**option, file], &sent[..]].concat());
+            assert_eq!(code, Some(5), "{address}: {said}");
+            assert!(said.contains("does not accept the client certificate"), "{address}: {said}");
+        }
         let pair = daemon.authority.client("alice", &[]).write(&daemon.folder, "alice");
         let sent = ["--cert", text(&pair.certificate), "--key", text(&pair.key)];
         let (code, said) = daemon.call(&[&[&**option, file], &sent[..]].concat());
         assert_eq!((code, &*said), (Some(0), "\"pong\"\n"), "{address}");
+        let opened = daemon.server.daemon().wait_for_line(|it| it.contains("connection opened"));
+        let expected = r#"connection opened identity="cert:CN=alice,O=Example" "#;
+        assert!(opened.contains(expected), "{opened}");
     }
 }
 
@@ -141,8 +164,13 @@ fn t5_plain_and_encrypted_ports_are_told_apart() {
         assert_eq!(code, Some(5), "{said}");
         assert!(said.contains("speak TLS"), "{said}");
     }
-    let (code, said) = call(&format!("http://{}", daemon.server.urls[0].authority), &[]);
-    assert_ne!(code, Some(0), "{said}");
+    for scheme in ["http", "ws"] {
+        let url = format!("{scheme}://{}/", daemon.server.urls[0].authority);
+        let (code, said) = call(&url, &[]);
+        assert_eq!(code, Some(5), "{said}");
+        assert!(said.contains(&format!("cannot reach {url}: ")), "{said}");
+        assert!(said.contains("if the port speaks TLS, begin the address with https"), "{said}");
+    }
     let (code, said) = call(&format!("tcp://{}", daemon.server.urls[0].authority), &[]);
     assert_eq!(code, Some(6), "{said}");
 }
@@ -150,7 +178,7 @@ fn t5_plain_and_encrypted_ports_are_told_apart() {
 /// Without TLS, SIGHUP ends the daemon (L4).
 #[test]
 fn t5_sighup_reads_the_certificate_again() {
-    let daemon = Daemon::start(TLS, Validity::Now, false);
+    let daemon = Daemon::start_all(&SECURE, Validity::Now, false);
     assert!(daemon.is_served());
     let new = Authority::new("New CA");
     new.server(&["127.0.0.1"]).write_over(&daemon.files);
@@ -167,6 +195,8 @@ fn t5_sighup_reads_the_certificate_again() {
     assert!(daemon.is_served());
     let end = daemon.server.end(Signal::TERM);
     assert_eq!(end.status.code(), Some(0), "{end:?}");
+    let is_repeated = end.lines.iter().any(|line| line.contains("TLS certificate"));
+    assert!(!is_repeated, "all addresses share the certificate: {end:?}");
 }
 
 #[test]
@@ -180,6 +210,101 @@ fn t5_a_changed_certificate_is_noticed() {
         daemon.is_served()
     });
     daemon.server.stop();
+}
+
+/// Makes these connections, reports it, and calls on each without a pause until it is over. Returns the number of calls
+/// of each.
+async fn call_until(
+    over: &Arc<AtomicBool>,
+    connectors: Vec<Connector>,
+    connected: mpsc::Sender<()>,
+) -> Vec<usize> {
+    let mut peers = Vec::new();
+    for connector in connectors {
+        let transport = connector.connect(&Profile::agent()).await.expect("it connects");
+        peers.push(Peer::builder(transport).spawn());
+    }
+    connected.send(()).expect("the test waits");
+    let callers: Vec<_> = peers
+        .into_iter()
+        .map(|peer| {
+            let over = Arc::clone(over);
+            tokio::spawn(async move {
+                let mut calls = 0;
+                while !over.load(Ordering::Relaxed) {
+                    let answer: String = peer.call("system.ping", ()).await.expect("it is served");
+                    assert_eq!(answer, "pong");
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    let mut counts = Vec::new();
+    for caller in callers {
+        counts.push(caller.await.expect("no connection drops"));
+    }
+    counts
+}
+
+#[test]
+fn t5_no_file_however_broken_disturbs_100_active_connections() {
+    let daemon = Daemon::start_all(&SECURE, Validity::Now, false);
+    let trust = TlsClient::new().ca_pem(daemon.authority.pem()).expect("an authority");
+    let urls = daemon.server.urls.iter().cycle().take(100);
+    let connectors: Vec<_> = urls
+        .map(|url| Connector::new(&*url.text).expect("an address").tls(trust.clone()))
+        .collect();
+    let over = Arc::new(AtomicBool::new(false));
+    let (connected, is_connected) = mpsc::channel();
+    let calling = thread::spawn({
+        let over = Arc::clone(&over);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        move || runtime.expect("a runtime").block_on(call_until(&over, connectors, connected))
+    });
+    is_connected.recv().expect("all are connected");
+
+    let PairFiles { certificate, key } = &daemon.files;
+    let [good_certificate, good_key] =
+        [certificate, key].map(|path| fs::read_to_string(path).expect("a file"));
+    let other = daemon.authority.server(&["127.0.0.1"]);
+    let half = &good_certificate[..good_certificate.len() / 2];
+    for (file, contents) in [
+        (certificate, ""),
+        (certificate, half),
+        (certificate, &*good_key),
+        (certificate, &*other.certificate),
+        (key, ""),
+        (key, "no PEM"),
+        (key, &*good_certificate),
+        (key, &*other.key),
+    ] {
+        replace(file, contents);
+        daemon.server.daemon().kill(Signal::HUP);
+        daemon.server.daemon().wait_for_line(|line| line.contains("TLS certificate not replaced"));
+        assert!(daemon.is_served(), "a new connection gets the old certificate");
+        replace(certificate, &good_certificate);
+        replace(key, &good_key);
+    }
+    // Nobody writes to the pipe, and reading it would take forever.
+    fs::remove_file(key).expect("it was there");
+    assert!(Command::new("mkfifo").arg(key).status().expect("there is mkfifo").success());
+    daemon.server.daemon().kill(Signal::HUP);
+    daemon.server.daemon().wait_for_line(|line| line.contains("TLS certificate not replaced"));
+    assert!(daemon.is_served(), "a new connection gets the old certificate");
+    fs::remove_file(key).expect("it was there");
+    // A renewal concerns new connections alone.
+    let new = Authority::new("New CA");
+    new.server(&["127.0.0.1"]).write_over(&daemon.files);
+    daemon.server.daemon().kill(Signal::HUP);
+    wait_until("the new certificate is served", || !daemon.is_served());
+    daemon.folder.write("ca.pem", new.pem());
+    assert!(daemon.is_served());
+    over.store(true, Ordering::Relaxed);
+    let counts = calling.join().expect("no call failed");
+    assert!(counts.len() == 100 && counts.iter().all(|count| *count > 0), "{counts:?}");
+    let end = daemon.server.end(Signal::TERM);
+    assert_eq!(end.status.code(), Some(0), "{end:?}");
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use duet_rpc::proto::frame::Framing;
 use rustix::process::Signal;
 
-use crate::client::Client;
+use crate::client::{Client, Way};
 use crate::http::{head, once, post};
 use crate::support::daemon::{HANG, rpc};
 use crate::support::folder::Folder;
-use crate::support::listening::{HTTP, Server, Url, WS, wait_until};
+use crate::support::listening::{HTTP, Server, TCP, Url, WS, wait_until};
 use crate::support::once::{refused, run};
 use crate::support::programs::DUET_RPC;
 use crate::websocket::{WebSocket, handshake};
@@ -90,6 +91,43 @@ fn t3_a_token_in_the_query_counts_where_it_is_allowed_and_is_not_logged() {
     assert!(!end.lines.concat().contains("CANARY"), "the log shows a token: {:?}", end.lines);
     let (code, said) = refused(rpc(&["--allow-query-token", "--listen", HTTP]));
     assert_eq!(code, Some(2), "{said}");
+}
+
+/// Each request over HTTP is a connection of its own.
+#[test]
+fn t3_g6_the_log_names_the_caller_and_not_its_token() {
+    let folder = Folder::new();
+    let file = folder.write("tokens", "ada:CANARY1\nbob:CANARY2\nCANARY3\n");
+    let options = ["--token-file", &file, "--log-level", "debug"];
+    let server = Server::rpc("agent", &[HTTP, WS, &folder.url("socket"), TCP], &options);
+    let bearer = |token: &str| format!("Bearer {token}");
+    let (http, ws) = (server.url("http"), server.url("ws"));
+    let over_http = |token: &str| {
+        let header = [("Authorization", &*bearer(token))];
+        assert_eq!(once(http, &post(http, &header, PING)).status, 200);
+    };
+    let over_ws = |token: &str| {
+        assert_eq!(upgrade(ws, "/", &[("Authorization", &bearer(token))]).0, 101);
+    };
+    let over = |way: Way| way.connect(&server).check(1);
+    let user = format!(" identity=uid:{}", rustix::process::geteuid().as_raw());
+    let rows: [(&dyn Fn(), &str); 7] = [
+        (&|| over_http("CANARY1"), " identity=token:ada"),
+        (&|| over_http("CANARY2"), " identity=token:bob"),
+        (&|| over_http("CANARY3"), ""),
+        (&|| over_ws("CANARY2"), " identity=token:bob"),
+        (&|| over_ws("CANARY3"), ""),
+        (&|| over(Way::Unix(Framing::Ndjson)), &user),
+        (&|| over(Way::Tcp(Framing::Ndjson)), ""),
+    ];
+    for (place, (connect, identity)) in rows.iter().enumerate() {
+        connect();
+        let line = server.daemon().wait_for_line(|line| line.contains("connection opened"));
+        let (_, said) = line.split_once("connection opened").expect("it has this text");
+        assert_eq!(said, format!("{identity} connection={}", place + 1));
+    }
+    let end = server.end(Signal::TERM);
+    assert!(!end.lines.concat().contains("CANARY"), "the log shows a token: {:?}", end.lines);
 }
 
 #[test]

@@ -137,13 +137,11 @@ fn t3_a_socket_in_use_is_left_alone() {
     rustix::net::listen(&listener, 0).expect("it is a socket");
     let mut waiting = Vec::new();
     for _ in 0..2 {
-        let socket = rustix::net::socket_with(
-            rustix::net::AddressFamily::UNIX,
-            rustix::net::SocketType::STREAM,
-            rustix::net::SocketFlags::NONBLOCK | rustix::net::SocketFlags::CLOEXEC,
-            None,
-        )
-        .expect("a socket");
+        let kind = rustix::net::SocketType::STREAM;
+        let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None);
+        let socket = socket.expect("a socket");
+        rustix::io::ioctl_fioclex(&socket).expect("a socket");
+        rustix::io::ioctl_fionbio(&socket, true).expect("a socket");
         let address = rustix::net::SocketAddrUnix::new(folder.path("busy")).expect("a short path");
         let _ = rustix::net::connect(&socket, &address);
         waiting.push(socket);

@@ -339,7 +339,8 @@ pub(crate) fn guard(process: &Child) -> Sender<()> {
 
 /// A pipe with both ends.
 pub(crate) fn pipe() -> (OwnedFd, OwnedFd) {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe can be made")
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    (reader.into(), writer.into())
 }
 
 /// A pipe without room for another byte.

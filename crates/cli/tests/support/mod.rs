@@ -13,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod once;
 pub(crate) mod programs;
 pub(crate) mod terminal;
+pub(crate) mod trace_file;
 
 /// All pairs of two lists.
 pub(crate) fn pairs<A: Clone, B>(

@@ -25,7 +25,8 @@ pub(crate) fn folder() -> PathBuf {
 pub(crate) fn example(package: &str, name: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let (folder, _alone) = (folder(), BUILDING.lock());
-    let program = folder.join("examples").join(name);
+    let program =
+        folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
     if !program.exists() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", package, "--all-features", "--example", name]);

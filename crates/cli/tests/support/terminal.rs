@@ -9,7 +9,12 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Makes a terminal. Returns the user's end (the screen) and the program's end.
 pub(crate) fn terminal() -> (OwnedFd, File) {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+    // Other systems have no flag for it: a program that another test starts meanwhile inherits the screen.
+    #[cfg(target_os = "linux")]
+    let close_on_exec = OpenptFlags::CLOEXEC;
+    #[cfg(not(target_os = "linux"))]
+    let close_on_exec = OpenptFlags::empty();
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | close_on_exec)
         .expect("a terminal can be made");
     grantpt(&screen).expect("the terminal is ours");
     unlockpt(&screen).expect("the terminal is ours");

@@ -70,11 +70,17 @@ fn w4_server_on_a_terminal_is_not_stopped() {
 #[test]
 fn w4_program_that_cannot_start_has_the_exit_code_of_a_shell() {
     let folder = Folder::new();
-    for (program, code) in [("/nonexistent/program", 127), ("/etc/passwd", 126)] {
+    let in_path = "it is in no folder of PATH: install it, or give its full path";
+    for (program, code, advice) in [
+        ("/nonexistent/program", 127, ""),
+        ("/etc/passwd", 126, ""),
+        ("no-such-server", 127, in_path),
+    ] {
         let output = run(tap(&folder, &[], &[program]), b"");
         assert_eq!(output.status.code(), Some(code));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.starts_with(&format!("duet-rpc: cannot start {program}: ")), "{said}");
+        assert!(said.contains(advice), "{said}");
     }
 }
 
@@ -129,6 +135,46 @@ fn w4_client_that_closes_stdout_gives_the_server_epipe() {
         assert_eq!(said, "141\n", "{mode:?}");
         assert_eq!(process.wait().expect("our child").code(), Some(0));
     }
+}
+
+/// A server that ends while its client does not read: more than the client's pipe holds, but not more than
+/// both pipes.
+#[test]
+fn w4_unread_output_of_an_ended_server_does_not_keep_the_tap() {
+    let folder = Folder::new();
+    let script = "head -c 120000 /dev/zero; head -c 120000 /dev/zero >&2; exit 3";
+    let mut process = tap_shell(&folder, script).spawn().expect("it starts");
+    assert_eq!(process.wait().expect("our child").code(), Some(3));
+    for mut output in [
+        Box::new(process.stdout.take().expect("a pipe")) as Box<dyn Read>,
+        Box::new(process.stderr.take().expect("a pipe")),
+    ] {
+        let mut bytes = Vec::new();
+        output.read_to_end(&mut bytes).expect("a pipe");
+        assert_eq!(bytes.len(), 120_000);
+    }
+    assert_eq!(cat(&folder, "s2c").len(), 120_000);
+}
+
+/// A socket cannot grow, so the tap waits for its client. Then a signal ends it.
+#[test]
+fn w4_w5_signal_ends_a_tap_whose_server_has_ended() {
+    use std::os::unix::net::UnixStream;
+    let folder = Folder::new();
+    let (ours, theirs) = UnixStream::pair().expect("sockets");
+    let mut command = tap_shell(&folder, "head -c 300000 /dev/zero; echo $$ >&2; exit 4");
+    command.stdout(std::os::fd::OwnedFd::from(theirs));
+    let mut process = command.spawn().expect("it starts");
+    drop(command);
+    let server = read_pids(process.stderr.as_mut().expect("a pipe"))[0];
+    super::wait_for_end_of(server);
+    let _stdin = process.stdin.take();
+    while process.try_wait().expect("our child").is_none() {
+        let _ = kill_process(Pid::from_child(&process), Signal::TERM);
+        std::thread::yield_now();
+    }
+    assert_eq!(process.wait().expect("our child").code(), Some(4));
+    drop(ours);
 }
 
 #[test]
@@ -245,4 +291,22 @@ fn w5_ignored_signals_stay_ignored_in_the_server() {
         .args(command.get_args());
     assert_eq!(run(shell, b"").stdout, b"alive\n");
     assert_eq!(cat(&folder, "s2c"), b"alive\n");
+}
+
+#[test]
+fn c1_wrong_command_lines_of_the_tap_name_the_next_step() {
+    let listen = ["--listen", "tcp://127.0.0.1:0"];
+    for (words, expected) in [
+        (&["clangd", "--log=error"][..], "duet-rpc tap -- clangd"),
+        (&listen, "--connect <URL>"),
+        (&["--redact", "params/token", "--", "true"], "did you mean /params/token?"),
+        (&["--redact-value", "[", "--", "true"], "`[` is not a regular expression"),
+    ] {
+        let output = Command::new(DUET_RPC).arg("tap").args(words).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+        // The two exclude each other.
+        assert!(!(said.contains("<COMMAND>...\n") && said.contains("--connect <URL>\n")), "{said}");
+    }
 }

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod ends;
+mod faults;
 mod recordings;
 mod sinks;
 mod sockets;

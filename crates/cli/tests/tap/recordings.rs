@@ -34,9 +34,27 @@ fn w8_trace_and_folder_are_private_and_hold_no_environment() {
 }
 
 #[test]
+fn w8_narrow_umask_leaves_the_trace_readable_for_its_user() {
+    for umask in ["0777", "0277", "0077"] {
+        let folder = Folder::new();
+        let mut command = Command::new("sh");
+        let script = format!("umask {umask}; exec \"$@\"");
+        command.args(["-c", &script, "sh", DUET_RPC, "tap", "--", "cat"]);
+        command.env("XDG_STATE_HOME", folder.path("state"));
+        assert_eq!(run(command, b"hi\n").stdout, b"hi\n");
+        for name in ["state", "state/duet-rpc", "state/duet-rpc/traces"] {
+            assert_eq!(mode(&folder.path(name)), 0o700, "{umask} {name}");
+        }
+        let traces = folder.path("state/duet-rpc/traces");
+        let files: Vec<_> = fs::read_dir(&traces).expect("a folder").flatten().collect();
+        assert_eq!(files.iter().map(|it| mode(&it.path())).collect::<Vec<_>>(), [0o600]);
+    }
+}
+
+#[test]
 fn w8_existing_file_becomes_private() {
     let folder = Folder::new();
-    let file = folder.write("trace.jsonl", "old");
+    let file = folder.write("trace.jsonl", "{\"duet\":1}\nold");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("our file");
     run(tap(&folder, &[], &["cat"]), b"new\n");
     assert_eq!(mode(file.as_ref()), 0o600);
@@ -140,10 +158,10 @@ fn r0_rotated_trace_gives_back_every_byte() {
     assert!(most < 11_000, "{most} bytes");
     assert_eq!(cat(&folder, "c2s"), input.as_bytes());
     assert_eq!(cat(&folder, "s2c"), input.as_bytes());
-    // The last part says that the whole trace is lossless.
+    // Each part stands for all of them.
     let parts = (2..).map(|part| folder.path(&format!("trace.{part}.jsonl")));
     let last = parts.take_while(|path| path.exists()).last().expect("parts");
-    assert_eq!(cat_file(&last, "c2s").status.code(), Some(1));
+    assert_eq!(cat_file(&last, "c2s").stdout, input.as_bytes());
     // A later session in the same place does not get the parts of this one.
     run(tap(&folder, &["--max-file", "10k"], &["cat"]), b"new\n");
     assert_eq!(cat(&folder, "c2s"), b"new\n");
@@ -167,6 +185,25 @@ fn oldest_traces_are_removed() {
     assert_eq!(names.len(), 3);
     assert!(folder.path("traces/notes.txt").exists());
     assert!(!folder.path("traces/20200101T000000Z-old-1.jsonl").exists());
+}
+
+#[test]
+fn oldest_traces_are_removed_with_all_of_their_parts() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("traces")).expect("a folder");
+    for name in ["20200101T000000Z-old-1", "20200102T000000Z-old-2"] {
+        for part in ["", ".2", ".3", ".10"] {
+            folder.write(&format!("traces/{name}{part}.jsonl"), "old");
+        }
+    }
+    let mut command = Command::new(DUET_RPC);
+    let place = format!("{}/", folder.text("traces"));
+    command.args(["tap", "--to", &place, "--keep", "2", "--", "true"]);
+    run(command, b"");
+    let entries = fs::read_dir(folder.path("traces")).expect("a folder").flatten();
+    let names: Vec<_> = entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect();
+    let count = |name: &str| names.iter().filter(|it| it.contains(name)).count();
+    assert_eq!((count("-old-1"), count("-old-2"), names.len()), (0, 4, 5), "{names:?}");
 }
 
 #[test]

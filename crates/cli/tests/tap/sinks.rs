@@ -26,7 +26,9 @@ fn w3_full_disk_loses_no_byte() {
         assert_eq!(output.status.code(), Some(0), "{place}");
         assert!(output.stdout == input, "{place}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.starts_with("duet-rpc: the trace is incomplete: "), "{place}: {said}");
+        let expected = format!("duet-rpc: the trace is incomplete: cannot write {place}: ");
+        assert!(said.starts_with(&expected), "{place}: {said}");
+        assert!(said.contains("choose another place with --to"), "{place}: {said}");
     }
     assert!(!fs::exists("/dev/full.2").expect("it can be checked"));
 }
@@ -111,4 +113,68 @@ fn w3_slow_reader_of_the_trace_does_not_slow_the_tap() {
     let records = records(folder.path("trace.jsonl"));
     let end = records.last().expect("an end");
     assert_eq!(end["bytes"]["c2s"], 3_000_000);
+}
+
+#[test]
+fn w8_file_that_is_not_a_trace_is_never_replaced() {
+    let folder = Folder::new();
+    let header = r#"{"duet":1,"session":"s"}"#;
+    for (name, content, is_replaced) in [
+        ("empty.jsonl", String::new(), true),
+        ("trace.jsonl", format!("{header}\nnot a record\n"), true),
+        ("notes.txt", "my notes\n".to_owned(), false),
+        ("torn.jsonl", header.to_owned(), false),
+        ("data.jsonl", "{\"a\":1}\n".to_owned(), false),
+    ] {
+        let place = folder.write(name, &content);
+        let marker = folder.text(&format!("{name}.started"));
+        let mut command = Command::new(DUET_RPC);
+        command.args(["tap", "--to", &place, "--", "touch", &marker]);
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let after = fs::read_to_string(&place).expect("it is there");
+        assert_eq!(fs::exists(marker).expect("it can be checked"), is_replaced, "{name}: {said}");
+        match is_replaced {
+            true => assert!(output.status.success() && after.ends_with("}\n"), "{name}: {said}"),
+            false => {
+                assert_eq!((output.status.code(), after), (Some(2), content), "{name}: {said}");
+                assert!(said.contains("exists and is not a trace"), "{name}: {said}");
+            }
+        }
+    }
+    // The later parts of a trace do not replace other files either.
+    let notes = folder.write("rotated.2.jsonl", "my notes\n");
+    let input = "{\"method\":\"m\"}\n".repeat(100);
+    let output =
+        run(tap_to(&folder.text("rotated.jsonl"), &["--max-file", "1k"]), input.as_bytes());
+    assert!(output.stdout == input.as_bytes());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("rotated.2.jsonl: the file exists and is not a trace"), "{said}");
+    assert_eq!(fs::read_to_string(notes).expect("it is there"), "my notes\n");
+}
+
+#[test]
+fn w8_trace_of_a_running_tap_is_not_replaced() {
+    let folder = Folder::new();
+    let place = folder.text("session.jsonl");
+    let line = "{\"method\":\"first\"}\n";
+    let mut first = tap_to(&place, &[]).spawn().expect("it starts");
+    write(&mut first, line.as_bytes());
+    let mut echoed = vec![0; line.len()];
+    first.stdout.as_mut().expect("a pipe").read_exact(&mut echoed).expect("it passes");
+    let output = run(tap_to(&place, &[]), b"{\"method\":\"second\"}\n");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let second = folder.text("session-2.jsonl");
+    let expected = format!("duet-rpc: another tap writes {place}; this trace goes to {second}\n");
+    assert_eq!((output.status.code(), said), (Some(0), expected));
+    drop(first.stdin.take());
+    assert_eq!(first.wait().expect("our child").code(), Some(0));
+    for (file, method) in [(place.clone(), "first"), (second, "second")] {
+        let records = records(file.into());
+        assert!(records.iter().all(|it| it["method"].is_null() || it["method"] == method));
+        assert_eq!(records.last().expect("an end")["kind"], "end");
+    }
+    // Nobody writes it any more.
+    let output = run(tap_to(&place, &[]), b"");
+    assert!(output.status.success() && output.stderr.is_empty());
 }

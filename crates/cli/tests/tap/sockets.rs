@@ -7,12 +7,15 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::cat_file;
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::support::folder::Folder;
+use super::support::listening::{HTTP, Server, WS};
 use super::support::programs::DUET_RPC;
+use super::{cat_file, records};
 
 /// A tap between sockets, killed on drop.
-struct Tap(Child, String);
+pub(super) struct Tap(pub(super) Child, pub(super) String);
 
 impl Tap {
     fn start(folder: &Folder, listen: &str, connect: &str) -> Self {
@@ -21,13 +24,24 @@ impl Tap {
 
     fn start_by(mut command: Command, folder: &Folder, listen: &str, connect: &str) -> Self {
         command.args(["tap", "--listen", listen, "--connect", connect, "--to"]);
-        command.arg(folder.path("trace.jsonl")).stderr(Stdio::piped());
-        let mut process = command.spawn().expect("it starts");
-        let mut line = String::new();
-        BufReader::new(process.stderr.as_mut().expect("a pipe"))
-            .read_line(&mut line)
-            .expect("a line");
-        let address = line.trim().rsplit("://").next().expect("an address").to_owned();
+        command.arg(folder.path("trace.jsonl"));
+        Self::spawn(command)
+    }
+
+    /// Starts a tap, and reads the address that it prints.
+    pub(super) fn spawn(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let stderr = process.stderr.as_mut().expect("a pipe");
+        let mut line = Vec::new();
+        // Byte by byte, so that the rest stays in the pipe.
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            stderr.read_exact(&mut byte).expect("a line");
+            line.extend(byte);
+        }
+        let line = String::from_utf8(line).expect("text");
+        let address = line.trim().rsplit("://").next().expect("an address");
+        let address = address.trim_end_matches('/').to_owned();
         Tap(process, address)
     }
 }
@@ -107,6 +121,24 @@ fn w4_socket_file_of_a_killed_tap_is_replaced_and_of_a_running_one_is_not() {
     assert!(UnixStream::connect(folder.path("tap")).is_ok());
 }
 
+/// Signals that ask for the end are an orderly end, as for the daemon and the bridge.
+#[test]
+fn w5_a_signal_ends_a_tap_between_sockets_with_exit_code_0() {
+    let folder = Folder::new();
+    for (signal, code) in [
+        (Signal::TERM, Some(0)),
+        (Signal::INT, Some(0)),
+        (Signal::HUP, Some(0)),
+        (Signal::USR1, None),
+    ] {
+        let mut tap = Tap::start(&folder, &folder.url("tap"), &folder.url("server"));
+        assert!(folder.path("tap").exists());
+        kill_process(Pid::from_child(&tap.0), signal).expect("our child");
+        assert_eq!(tap.0.wait().expect("it ends").code(), code, "{signal:?}");
+        assert!(!folder.path("tap").exists(), "{signal:?}: the socket is left");
+    }
+}
+
 #[test]
 fn w4_too_many_clients_do_not_end_the_tap() {
     let folder = Folder::new();
@@ -142,4 +174,63 @@ fn w4_server_that_is_gone_closes_the_connection() {
     let tap = Tap::start(&folder, "tcp://127.0.0.1:0", &format!("tcp://{address}"));
     let mut client = TcpStream::connect(&tap.1).expect("it listens");
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0);
+}
+
+/// A real daemon and a real client over WebSocket and HTTP: the trace has their messages, and every byte.
+#[test]
+fn r0_messages_over_websocket_and_http_are_recorded() {
+    for (address, wire) in [(WS, "ws"), (HTTP, "http")] {
+        let folder = Folder::new();
+        let server = Server::rpc("agent", &[address], &[]);
+        let url = &server.urls[0];
+        let tap = Tap::start(&folder, address, &url.text);
+        let mut call = Command::new(DUET_RPC);
+        call.args(["call", "--connect", &format!("{}://{}", url.scheme, tap.1), "system.ping"]);
+        let output = call.output().expect("it starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        wait_for_end(&folder, "trace-1.jsonl");
+        let trace = folder.path("trace-1.jsonl");
+        let records = records(trace.clone());
+        let message = |dir: &str, kind: &str| {
+            let is_it = |it: &&serde_json::Value| it["dir"] == dir && it["kind"] == kind;
+            records.iter().find(is_it).unwrap_or_else(|| panic!("no {kind}: {records:?}"))
+        };
+        let (request, response) = (message("c2s", "request"), message("s2c", "response"));
+        assert_eq!((&request["method"], &request["wire"]), (&"system.ping".into(), &wire.into()));
+        assert_eq!((&response["of"], &response["wire"]), (&request["seq"], &wire.into()));
+        assert!(!records.iter().any(|it| it["kind"] == "noise" || it["kind"] == "broken"));
+        let end = records.last().expect("an end");
+        for dir in ["c2s", "s2c"] {
+            let output = cat_file(&trace, dir);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(end["bytes"][dir], output.stdout.len());
+        }
+    }
+}
+
+#[test]
+fn w8_tap_listens_to_other_machines_only_if_it_is_allowed() {
+    let folder = Folder::new();
+    let to = folder.text("trace.jsonl");
+    for listen in ["tcp://0.0.0.0:0", "ws://[::]:0", "http://0.0.0.0:0"] {
+        let mut command = Command::new(DUET_RPC);
+        command.args(["tap", "--to", &to, "--listen", listen, "--connect", "tcp://127.0.0.1:1"]);
+        let output = command.output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{listen}: {said}");
+        assert!(said.contains("other machines could connect to"), "{said}");
+        assert!(said.contains("--allow-remote"), "{said}");
+    }
+    let mut command = Command::new(DUET_RPC);
+    command.args(["tap", "--to", &to, "--allow-remote", "--listen", "tcp://0.0.0.0:0"]);
+    let mut process = command
+        .args(["--connect", "tcp://127.0.0.1:1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    let stderr = process.stderr.take().expect("a pipe");
+    BufReader::new(stderr).read_line(&mut line).expect("a line");
+    let _tap = Tap(process, String::new());
+    assert!(line.starts_with("listening on tcp://0.0.0.0:"), "{line}");
 }

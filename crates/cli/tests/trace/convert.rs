@@ -18,9 +18,17 @@ fn r8_convert_writes_to_stdout_and_counts_records_without_a_place() {
     assert!(stdout(&output).starts_with(begin), "{}", stdout(&output));
     let said = "duet-rpc: records without a place in this format: 2 eof, 1 exit, 1 noise\n";
     assert_eq!(stderr(&output), said);
+    // An answer that is not shown is an answer.
+    let requests = ["convert", "--to", "mermaid", "--where", "kind:request", &path];
+    let lost: Vec<_> = stdout(&trace(&requests))
+        .lines()
+        .filter(|it| it.contains("no answer"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(lost, ["    Note right of S: no answer to textDocument/definition (3)"]);
     let output = trace(&["convert", "--to", "mermaid", "--where", "method:nope", &path]);
     let diagram = "sequenceDiagram\n    participant C as client\n    participant S as server\n    C->>S: nope (4)\n    \
-        S--xC: nope (4) error -32601 Method not found 1.0 ms\n";
+        S--xC: nope (4) error -32601 Method not found 1.00 ms\n";
     assert_eq!((stdout(&output), stderr(&output)), (diagram, ""));
     let wrong = [
         &["convert", &path][..],
@@ -29,6 +37,38 @@ fn r8_convert_writes_to_stdout_and_counts_records_without_a_place() {
     ];
     for words in wrong {
         assert_eq!(trace(words).status.code(), Some(2), "{words:?}");
+    }
+}
+
+#[test]
+fn r7_text_without_a_message_is_not_a_log() {
+    let script = b"import sys\nprint('hello')\n".as_slice();
+    let long = b"line\n".repeat(20_000);
+    for text in [script, &long] {
+        let output = trace_of(&["convert", "--from", "vscode", "-"], text);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(1), ""));
+        assert_eq!(stderr(&output), "duet-rpc: stdin: no message of this format found\n");
+    }
+    // The output panel of a server has other lines before the first message.
+    let log = b"Starting\n[Trace - 10:02:33] Sending notification 'exit'.\n";
+    let output = trace_of(&["convert", "--from", "vscode", "-"], log);
+    assert!(output.status.success() && stdout(&output).lines().count() == 3, "{}", stdout(&output));
+}
+
+#[test]
+fn r9_redact_warns_if_nothing_was_replaced() {
+    let folder = Folder::new();
+    let path = write(&folder, "a.jsonl", "0 > {\"method\":\"m\",\"params\":{\"Token\":\"x\"}}\n");
+    for (words, code, expected) in [
+        (&["--redact", "token"][..], 0, "duet-rpc: values were replaced in 1 record\n"),
+        (&["--redact", "tokn"], 0, "duet-rpc: warning: no value was replaced: check the names"),
+        (&["--redact", "params/token"], 2, "did you mean /params/token?"),
+        (&["--redact-value", "["], 2, "`[` is not a regular expression"),
+        (&[], 2, "<--redact <KEY>|--redact-value <REGEX>>"),
+    ] {
+        let output = trace(&[&["redact", &path][..], words].concat());
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert!(stderr(&output).contains(expected), "{words:?}: {}", stderr(&output));
     }
 }
 

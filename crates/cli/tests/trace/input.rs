@@ -31,7 +31,7 @@ fn r3_bad_input_is_an_error_with_the_line() {
             good[good.iter().position(|it| *it == b'\n').expect("a line") + 1..].to_vec(),
             "is not a trace: line 1 is not a header",
         ),
-        ("bad.jsonl", with("hello\n"), "line 15 is not a record: expected value"),
+        ("bad.jsonl", with("hello\n"), "line 15 is not a record: expected value (column 1)"),
         ("half.jsonl", with("{\"seq\":1\n"), "line 15 is not a record: EOF while parsing"),
         (
             "kind.jsonl",
@@ -78,6 +78,18 @@ fn r3_paths_that_cannot_be_read_are_errors() {
             assert!(stderr(&output).starts_with("duet-rpc: cannot read "), "{}", stderr(&output));
         }
     }
+    let output = trace(&["show", &folder.text("")]);
+    assert!(stderr(&output).contains("; give a file, such as "), "{}", stderr(&output));
+    // `tap --listen --to ws.jsonl` writes a file for each connection.
+    let first = write(&folder, "ws-1.jsonl", SESSION);
+    let output = trace(&["show", &folder.text("ws.jsonl")]);
+    let expected = format!("; the first connection of `tap --listen` is in {first}\n");
+    assert!(stderr(&output).ends_with(&expected), "{}", stderr(&output));
+    std::fs::remove_file(first).expect("it is there");
+    let path = write(&folder, "a.jsonl", SESSION);
+    let output = trace(&["show", &folder.text("")]);
+    let expected = format!("; give one of its files, the newest is {path}\n");
+    assert!(stderr(&output).ends_with(&expected), "{}", stderr(&output));
 }
 
 #[test]

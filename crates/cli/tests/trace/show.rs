@@ -16,13 +16,13 @@ fn r10_the_timeline_has_pairs_latencies_and_states() {
 # s-1  /usr/bin/server --stdio  2026-01-02T03:04:05.000000Z
     1    0.000000  → initialize                     1                     71 B  {\"processId\":7}
     2    0.001000  ! stderr                                                8 B  starting
-    3    0.003000  ← initialize                     1         3.0 ms      53 B  {\"capabilities\":{}}
+    3    0.003000  ← initialize                     1        3.00 ms      53 B  {\"capabilities\":{}}
     4    0.004000  → initialized                                          52 B  {}
     5    0.005000  → textDocument/hover             2                     74 B  [late] {\"line\":1}
-    6    0.006000  → textDocument/definition        3                     59 B  [unanswered, late]
+    6    0.006000  → textDocument/definition        3                     59 B  [unanswered]
     7    0.007000  ← noise                                                11 B  debug: here
     8    0.008000  → nope                           4                     40 B
-    9    0.009000  ← nope                           4         1.0 ms      77 B  error -32601 Method not found
+    9    0.009000  ← nope                           4        1.00 ms      77 B  error -32601 Method not found
    10    2.005000  ← textDocument/hover             2         2.00 s      38 B  [late] null
    11    2.006000  → eof
    12    2.007000  ← eof
@@ -48,8 +48,9 @@ fn r1_where_chooses_records() {
     let path = write(&folder, "a.jsonl", SESSION);
     for (filter, expected) in [
         ("took:>1s", &[5, 10][..]),
-        ("is:late", &[5, 6, 10]),
+        ("is:late", &[5, 10]),
         ("is:unanswered", &[6]),
+        ("is:failed", &[8, 9]),
         ("is:noise | dir:err", &[2, 7]),
         ("method:textDocument/* -kind:response", &[5, 6]),
         ("method:nope", &[8, 9]),
@@ -127,24 +128,53 @@ fn r10_stats_has_a_row_for_each_method() {
     let folder = Folder::new();
     let path = write(&folder, "a.jsonl", SESSION);
     let expected = "\
-method                   dir  count  errors  open     p50     p95     p99     max  bytes
-initialize               c2s      1                3.0 ms  3.0 ms  3.0 ms  3.0 ms  124 B
-initialized              c2s      1                                                 52 B
-nope                     c2s      1       1        1.0 ms  1.0 ms  1.0 ms  1.0 ms  117 B
-textDocument/definition  c2s      1             1                                   59 B
-textDocument/hover       c2s      1                2.00 s  2.00 s  2.00 s  2.00 s  112 B
+method                   dir  count  errors  open      p50      p95      p99      max  bytes
+initialize               c2s      1                3.00 ms  3.00 ms  3.00 ms  3.00 ms  124 B
+initialized              c2s      1                                                     52 B
+nope                     c2s      1       1        1.00 ms  1.00 ms  1.00 ms  1.00 ms  117 B
+textDocument/definition  c2s      1             1                                       59 B
+textDocument/hover       c2s      1                 2.00 s   2.00 s   2.00 s   2.00 s  112 B
 
-8 messages in 2.00 s, 1 records that are not messages
+8 messages in 2.01 s, 1 record of stray or broken bytes
+
+slowest  method              id  request   answer
+ 2.00 s  textDocument/hover  2   record 5  record 10
+3.00 ms  initialize          1   record 1  record 3
+1.00 ms  nope                4   record 8  record 9
 ";
     assert_eq!(stdout(&trace(&["stats", &path])), expected);
     let json = trace(&["stats", "--json", "--where", "is:late", &path]);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    let hover = &json["methods"][1];
+    let hover = &json["methods"][0];
     assert_eq!(
         (&hover["method"], &hover["max"]),
         (&"textDocument/hover".into(), &2_000_000.into())
     );
-    assert_eq!(json["methods"].as_array().map(Vec::len), Some(2));
+    assert_eq!(json["methods"].as_array().map(Vec::len), Some(1));
+    let slowest = serde_json::json!([{"took": 2_000_000, "method": "textDocument/hover", "id": "2", "request": 5, "answer": 10}]);
+    assert_eq!(json["slowest"], slowest);
+}
+
+#[test]
+fn r10_stats_names_the_records_of_the_five_slowest_requests() {
+    let folder = Folder::new();
+    // Each answer comes at once after its request, but for the times here, in milliseconds.
+    let times = [3, 9, 1, 7, 9, 2, 8, 400, 1];
+    let mut at = 0;
+    let rows = times.iter().enumerate().map(|(id, took)| {
+        at += took;
+        format!(
+            "{} > {{\"id\":{id},\"method\":\"search\"}}\n{at} < {{\"id\":{id},\"result\":0}}\n",
+            at - took
+        )
+    });
+    let path = write(&folder, "a.jsonl", &rows.collect::<String>());
+    let output = trace(&["stats", &path]);
+    let (_, slowest) = stdout(&output).split_once("slowest ").expect("a table");
+    let ids: Vec<_> = slowest.lines().skip(1).map(|line| &line[17..18]).collect();
+    assert_eq!(ids, ["7", "1", "4", "6", "3"], "{slowest}");
+    let none = write(&folder, "b.jsonl", "0 > {\"method\":\"a\"}\n");
+    assert!(!stdout(&trace(&["stats", &none])).contains("slowest"));
 }
 
 #[test]

@@ -9,14 +9,12 @@ mod pages;
 mod support;
 mod traces;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::browser::Browser;
-use support::programs::{DUET_RPC, root};
-use support::{has, skip};
+use support::programs::DUET_RPC;
 
 /// A server of the page, ended on drop.
 struct WatchServer {
@@ -66,23 +64,7 @@ impl Drop for WatchServer {
     }
 }
 
-/// Runs a script of this folder in Node with playwright-core and a browser. Skips if one of them is missing.
+/// Runs a script of this folder in a browser.
 fn browse(script: &str, arguments: &[&str]) {
-    let modules = root().join("target/clients/node_modules/playwright-core");
-    let what = format!("the page in a browser, {script}");
-    if !modules.exists() || !has("node") {
-        return skip(&what, "scripts/clients has not fetched playwright-core");
-    }
-    let Some(browser) = Browser::find() else {
-        return skip(&what, "no browser is installed");
-    };
-    let mut command = Command::new("node");
-    command.arg(root().join("crates/cli/tests/watch").join(script)).args(arguments);
-    command.env("PLAYWRIGHT", modules).env("BROWSER", browser);
-    let output = command.stdin(Stdio::null()).output().expect("node runs");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{script}: {shown}");
-    // The figures of the large trace, also when the test harness captures other output.
-    let _ = std::io::stderr().write_all(&output.stdout);
+    support::browser::browse(&format!("watch/{script}"), arguments);
 }

@@ -8,7 +8,7 @@ const phone = { viewport: { width: 390, height: 700 } };
 /** Each picture: its name, the state in the address, and what to wait for. */
 const PICTURES = [
   ['table', desk, 'v=table&q=textDocument -kind:notification&r=41'],
-  ['pairs', desk, 'v=pairs&sort=took'],
+  ['pairs', { viewport: { width: 1120, height: 420 } }, 'v=pairs&sort=took'],
   ['timeline', { ...desk, colorScheme: 'dark' }, 'v=timeline&from=3100000&to=3900000'],
   ['sequence', desk, 'v=sequence'],
   ['statistics', { ...desk, viewport: { width: 1120, height: 600 } }, 'v=stats'],

@@ -16,11 +16,10 @@ await withBrowser(async (browser) => {
 
   // So have the lost request and the slow one.
   await page.keyboard.press('2');
-  await page.click('.chip >> text=no answer');
-  await counted(page, '1 request');
-  await page.click('.chip >> text=late');
-  await counted(page, '1 request');
-  await rows(page);
+  await page.click('#quick >> text=No answer');
+  await until('the lost request is left', async () => (await cells(page, 'state')).join() === 'no answer');
+  await page.click('#quick >> text=Late');
+  await until('the slow request is left', async () => (await cells(page, 'state')).join() === 'late');
   assert.deepEqual(await cells(page, 'took'), ['2.40 s']);
   assert.deepEqual(problems, []);
 });

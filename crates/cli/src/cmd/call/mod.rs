@@ -1,39 +1,55 @@
-//! `call`: starts a server or connects to one, sends one request, prints the answer.
+//! `call`: starts a server or connects to one, makes calls, prints the results.
+//!
+//! ```text
+//! mod           start and end of the process, the runtime and the server
+//! server        the server: a child process, or a connection
+//! session       the handshake, the open files, the calls, the end of the protocol
+//! plan          the calls, from the command line and a script
+//! params        the params of a call
+//! open_file     files that a language server opens
+//! conversation  one request or notification at a time
+//! incoming      notifications and requests of the server
+//! report        messages for a failed call
+//! address       messages for a server that cannot be reached
+//! tls           certificates
+//! other_framing a server that speaks another framing, by its first bytes
+//! tracked       a transport that reports when everything is sent, or the framing is another
+//! ```
 
+pub(super) mod address;
+mod conversation;
+mod incoming;
+mod open_file;
+mod other_framing;
 mod params;
-mod report;
-mod stderr;
-mod tls;
+mod plan;
+pub(super) mod report;
+mod server;
+mod session;
+pub(super) mod tls;
 mod tracked;
 
-use std::ffi::{OsStr, OsString};
-use std::future::poll_fn;
-use std::io::{self, IsTerminal};
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::Poll;
+use std::cell::{Cell, RefCell};
+use std::io;
 use std::time::{Duration, Instant};
 
-use duet_rpc::proto::Limits;
-use duet_rpc::proto::frame::{Framing, FramingChoice};
-use duet_rpc::proto::policy::BatchRule;
-use duet_rpc::threads;
-use duet_rpc::transport::{Address, Child, Connector, TlsClient, Transport};
-use duet_rpc::{Error, ErrorKind, Peer, Profile, RemoteError, Router, UnusableAnswer};
+use duet_rpc::Peer;
+use duet_rpc::transport::{Address, TlsClient};
 use serde_json::value::RawValue;
-use tokio::process::Command;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::SignalKind;
-use tokio::sync::oneshot;
 
-use self::report::{Clue, Via};
-use self::stderr::Stderr;
-use self::tracked::{SendProgress, TrackedTransport};
-use super::interrupt::{self, Interruptions};
-use crate::args::{CallArgs, Global, LogFormat};
+use self::address::ServerAddress;
+use self::conversation::Conversation;
+use self::incoming::Answers;
+use self::report::Via;
+use self::session::{Results, Session};
+use self::tracked::TrackedTransport;
+use super::stderr::Stderr;
+use crate::args::{CallArgs, Global};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
-use crate::{console, descriptors, json, settings};
+use crate::sys::{self, Interruption, Interruptions, descriptors};
+use crate::{console, settings};
 
 /// Time for each step of stopping the server.
 const GRACE: Duration = Duration::from_secs(2);
@@ -41,16 +57,23 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time for the server to read our last messages, for example a cancellation, before we close.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Maximum size of an answer. The length framing needs a smaller limit: text that a server prints by mistake
-/// reads as a length, and every such length must exceed the limit.
+/// Maximum size of an answer, and of params.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
-const MAX_ANSWER_WITH_PREFIX: usize = 16 * 1024 * 1024 - 1;
 
 pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
-    // A request may change something, so it is not sent if its result would be lost.
-    if let (false, Err(error)) = (args.notify, console::stdout()) {
-        return console::cannot_write(&error);
+    call(args, global, &Results::Stdout)
+}
+
+/// Makes a call for another command, and returns its result. Messages about a failure are printed.
+pub(super) fn fetch(args: &CallArgs, global: &Global) -> Result<Box<RawValue>, Exit> {
+    let results = Results::Kept(RefCell::default());
+    match (call(args, global, &results), results) {
+        (Exit::Success, Results::Kept(kept)) => kept.into_inner().ok_or(Exit::Failed),
+        (exit, _) => Err(exit),
     }
+}
+
+fn call(args: &CallArgs, global: &Global, results: &Results) -> Exit {
     let input = match Input::read(args) {
         Ok(input) => input,
         Err(problem) => {
@@ -58,15 +81,19 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
             return problem.exit;
         }
     };
+    // A request may change something, so it is not sent if its result would be lost.
+    if let (true, Err(error)) = (input.session.has_results(), console::stdout()) {
+        return console::cannot_write(&error);
+    }
     match start(args, global) {
         Ok((runtime, stderr, log)) => {
-            let exit = runtime.block_on(converse(args, global, input, &stderr));
+            let exit = runtime.block_on(converse(args, global, input, results, &stderr));
             // Dropping the runtime kills a server that still runs.
             drop(runtime);
             stderr.flush();
             log.inspect(|log| log.flush());
             exit.unwrap_or_else(|signal| {
-                interrupt::die_of(signal);
+                sys::die_of(signal);
                 Exit::Failed
             })
         }
@@ -77,20 +104,22 @@ pub(crate) fn run(args: &CallArgs, global: &Global) -> Exit {
     }
 }
 
-/// Params, token and certificates. They are read before this process handles signals itself: a signal must still end it
-/// while it waits on a pipe without a writer.
+/// The session, token and certificates. They are read before this process handles signals itself: a signal must still
+/// end it while it waits on a pipe without a writer.
 struct Input {
-    params: Option<Box<RawValue>>,
+    session: Session,
+    answers: Answers,
     token: Option<String>,
     tls: TlsClient,
 }
 
 impl Input {
     fn read(args: &CallArgs) -> Result<Input, Problem> {
-        let params = params::read(args.params.as_deref())?;
-        let token = args.token_file.as_deref().map(super::rpc::read_token).transpose()?;
-        let tls = tls::settings(args)?;
-        Ok(Input { params, token, tls })
+        let session = Session::read(args)?;
+        let answers = Answers::read(&args.session)?;
+        let token = args.server.token_file.as_deref().map(super::rpc::read_token).transpose()?;
+        let tls = tls::settings(&args.server.tls, args.server.connect.as_ref())?;
+        Ok(Input { session, answers, token, tls })
     }
 }
 
@@ -100,7 +129,7 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
     descriptors::check_free(8)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // Our own daemon writes the log itself. With any other server, this process logs if the user asks for it.
-    let is_ours = args.command.is_empty() && args.connect.is_none();
+    let is_ours = args.server.command.is_empty() && args.server.connect.is_none();
     let is_wanted = global.log_level.is_some() && !is_ours;
     let log = is_wanted.then(|| Log::start(global, Level::Warn, Level::Debug)).transpose()?;
     log.inspect(|log| log.open());
@@ -112,9 +141,10 @@ fn start(args: &CallArgs, global: &Global) -> io::Result<(Runtime, Stderr, Optio
 async fn converse(
     args: &CallArgs,
     global: &Global,
-    Input { params, token, tls }: Input,
+    Input { session, answers, token, tls }: Input,
+    results: &Results,
     stderr: &Stderr,
-) -> Result<Exit, SignalKind> {
+) -> Result<Exit, Interruption> {
     let begun = Instant::now();
     let mut interruptions = match Interruptions::receive() {
         Ok(interruptions) => interruptions,
@@ -123,13 +153,19 @@ async fn converse(
             return Ok(Exit::Failed);
         }
     };
-    let time_left =
-        || settings::limited(args.timeout).map(|timeout| timeout.saturating_sub(begun.elapsed()));
-    let (profile, framing) = profile(args);
-    let found = match &args.connect {
-        None => start_server(args, global, stderr),
+    let time_left = || {
+        settings::limited(args.server.timeout)
+            .map(|timeout| timeout.saturating_sub(begun.elapsed()))
+    };
+    let (profile, framing) = server::profile(args);
+    let token_file = args.server.token_file.as_deref();
+    let address =
+        args.server.connect.as_ref().map(|address| ServerAddress::new(address, token_file));
+    let address = address.as_ref();
+    let found = match address {
+        None => server::start_server(args, global, stderr),
         Some(address) => {
-            let reached = reach(args, address, token, tls, &profile, time_left());
+            let reached = server::reach(args, address, token, tls, &profile, time_left());
             interruptions.or(reached).await?
         }
     };
@@ -140,35 +176,41 @@ async fn converse(
             return Ok(exit);
         }
     };
-    let (transport, progress) = TrackedTransport::new(transport);
-    let peer = Peer::builder(transport).profile(profile).router(Router::new()).spawn();
-    let via = match &args.connect {
+    let (transport, progress) = TrackedTransport::new(transport, framing);
+    let router = answers.into_router(stderr.clone());
+    let peer = Peer::builder(transport).profile(profile).router(router).spawn();
+    let via = match &args.server.connect {
         None => Via::Stdout(framing),
-        Some(Address::WebSocket(..) | Address::Http(..)) => Via::Messages,
+        Some(Address::WebSocket(..) | Address::Http(..) | Address::Nats(..)) => Via::Messages,
         Some(_) => Via::Socket(framing),
     };
-    let conversation = Conversation { args, stderr, peer: &peer, progress, via };
-    let exchange = async {
-        match args.notify {
-            true => conversation.notify(params, time_left()).await,
-            false => conversation.call(params, time_left()).await,
-        }
+    let waits_since = Cell::new(begun);
+    let conversation = Conversation {
+        peer: &peer,
+        progress,
+        via,
+        address,
+        timeout: args.server.timeout,
+        waits_since,
     };
+    let is_notified = session.ends_with_notification();
+    let exchange = session.run(&conversation, results, stderr);
     let exit = interruptions.or(exchange).await;
     let end = interruptions.or(peer.close()).await?;
     if let Some(stopped) = report::stopped(&end) {
         stderr.say(&stopped);
     } else if let (Ok(Exit::Success), true, Some(failed)) =
-        (exit, args.notify, report::failed(&end))
+        (exit, is_notified, report::failed(&end))
     {
         stderr.say(&failed);
     }
     // Over HTTP, a refused notification shows only in its HTTP response, which arrives after `notify`
     // returned.
-    let is_http = matches!(args.connect, Some(Address::Http(..)));
+    let is_http = matches!(args.server.connect, Some(Address::Http(..)));
     match (exit?, end.failure()) {
-        (Exit::Success, Some(failure)) if args.notify && is_http => {
-            let (exit, message) = match report::refused(&end) {
+        (Exit::Success, Some(failure)) if is_notified && is_http => {
+            let is_new = peer.stats().messages == 0;
+            let (exit, message) = match address.and_then(|it| it.refused(&end, is_new)) {
                 Some(refused) => (Exit::NotStarted, refused),
                 None => (Exit::BrokenProtocol, report::not_delivered(failure)),
             };
@@ -177,243 +219,4 @@ async fn converse(
         }
         (exit, _) => Ok(exit),
     }
-}
-
-/// One conversation with a server.
-struct Conversation<'a> {
-    args: &'a CallArgs,
-    stderr: &'a Stderr,
-    peer: &'a Peer,
-    progress: Arc<SendProgress>,
-    via: Via,
-}
-
-/// The outcome of a request.
-enum Answer {
-    Result(Box<RawValue>),
-    Error(Error),
-    /// An error response with `id: null`.
-    Uncorrelated(RemoteError),
-    Unusable(UnusableAnswer),
-}
-
-impl Conversation<'_> {
-    async fn call(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
-        let call = self.peer.call::<Box<RawValue>>(&self.args.method, params);
-        let call = match time_left {
-            Some(time) => call.timeout(time),
-            None => call.no_timeout(),
-        };
-        // A server that cannot read the request answers with `id: null`.
-        let (mut call, mut uncorrelated) = (pin!(call), pin!(self.next_uncorrelated_error()));
-        let mut unusable = pin!(self.peer.unusable_answer());
-        let answer = poll_fn(|cx| {
-            if let Poll::Ready(uncorrelated) = uncorrelated.as_mut().poll(cx) {
-                return Poll::Ready(Answer::Uncorrelated(uncorrelated));
-            }
-            // A usable answer may follow an unusable one.
-            match (call.as_mut().poll(cx), unusable.as_mut().poll(cx)) {
-                (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
-                (Poll::Ready(Err(error)), _) if error.remote().is_some() => {
-                    Poll::Ready(Answer::Error(error))
-                }
-                (_, Poll::Ready(why)) => Poll::Ready(Answer::Unusable(why)),
-                (Poll::Ready(Err(error)), Poll::Pending) => Poll::Ready(Answer::Error(error)),
-                (Poll::Pending, Poll::Pending) => Poll::Pending,
-            }
-        });
-        let (exit, message) = match answer.await {
-            Answer::Result(result) => return print(result).await,
-            Answer::Error(error) => return self.explain(&error).await,
-            Answer::Uncorrelated(error) => (Exit::ErrorAnswer, report::error_answer(&error)),
-            Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
-        };
-        self.stderr.say(&message);
-        exit
-    }
-
-    /// Waits for an error response with `id: null` that can only refer to our request, because nothing else
-    /// arrived.
-    async fn next_uncorrelated_error(&self) -> RemoteError {
-        let uncorrelated = self.peer.next_uncorrelated_error().await;
-        let stats = self.peer.stats();
-        match stats.messages > 1 || stats.faults > 0 {
-            true => std::future::pending().await,
-            false => uncorrelated,
-        }
-    }
-
-    async fn explain(&self, error: &Error) -> Exit {
-        let (exit, message) = match (error.kind(), error.remote()) {
-            (_, Some(answer)) => (Exit::ErrorAnswer, report::error_answer(answer)),
-            (ErrorKind::Timeout, _) => {
-                (Exit::Timeout, report::no_answer_within(self.args.timeout, self.clue()))
-            }
-            (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
-                // Wait for the end, so that the server's stderr is printed first.
-                let end = self.peer.closed().await;
-                match report::refused(&end) {
-                    Some(refused) => (Exit::NotStarted, refused),
-                    None => (Exit::BrokenProtocol, report::gone(&end, self.clue())),
-                }
-            }
-            (ErrorKind::Exchange, _) => (Exit::BrokenProtocol, report::failed_exchange(error)),
-            _ => (Exit::BrokenProtocol, report::broken_answer(error)),
-        };
-        self.stderr.say(&message);
-        exit
-    }
-
-    async fn notify(&self, params: Option<Box<RawValue>>, time_left: Option<Duration>) -> Exit {
-        let sent = async {
-            let notified = self.peer.notify(&self.args.method, params).await;
-            notified.is_ok() && self.progress.sent().await
-        };
-        let sent = match time_left {
-            Some(time) => tokio::time::timeout(time, sent).await.ok(),
-            None => Some(sent.await),
-        };
-        match sent {
-            Some(true) => Exit::Success,
-            Some(false) => {
-                let end = self.peer.closed().await;
-                self.stderr.say(&report::gone_before_sent(&end));
-                Exit::BrokenProtocol
-            }
-            None => {
-                self.stderr.say(&report::not_read_within(self.args.timeout));
-                Exit::Timeout
-            }
-        }
-    }
-
-    fn clue(&self) -> Clue {
-        let stats = self.peer.stats();
-        if stats.faults > 0 {
-            Clue::Garbage(self.via)
-        } else if stats.unmatched_answers > 0 {
-            Clue::OtherAnswer
-        } else if stats.messages > 0 {
-            Clue::OtherMessages
-        } else if stats.bytes_received > 0 {
-            Clue::Part(self.via)
-        } else {
-            Clue::Silence(self.via)
-        }
-    }
-}
-
-/// Prints a result: indented on a terminal, compact otherwise. A separate thread writes it: the reader of
-/// stdout may never read, and a signal must still end the call.
-async fn print(result: Box<RawValue>) -> Exit {
-    let mut text = match io::stdout().is_terminal() {
-        true => json::escape_for_terminal(&json::pretty(result.get())),
-        false => json::compact(result.get()),
-    };
-    text.push('\n');
-    let text = Arc::new(text);
-    let (tell, told) = oneshot::channel();
-    let to_print = Arc::clone(&text);
-    let print = move || {
-        let _ = tell.send(console::print(&to_print));
-    };
-    match threads::spawn("duet-rpc stdout", print) {
-        Ok(_) => told.await.unwrap_or(Exit::Failed),
-        Err(_) => console::print(&text),
-    }
-}
-
-/// Exit code and message for a server that cannot be started or reached.
-type NoServer = (Exit, String);
-
-/// Starts the server as a child process.
-fn start_server(
-    args: &CallArgs,
-    global: &Global,
-    stderr: &Stderr,
-) -> Result<Box<dyn Transport>, NoServer> {
-    let not_started = |program: &OsStr, error: io::Error| {
-        (Exit::NotStarted, report::not_started(program, &error))
-    };
-    let (program, words) = server(args, global).map_err(|error| {
-        let told = format!("cannot start \"duet-rpc\": {error}");
-        not_started(OsStr::new("duet-rpc"), io::Error::new(error.kind(), told))
-    })?;
-    let mut command = Command::new(&program);
-    command.args(words);
-    let child = Child::spawn(command).map_err(|error| not_started(&program, error))?;
-    let lines = stderr.clone();
-    Ok(Box::new(child.grace(GRACE).on_stderr(move |line| lines.pass_on(line))))
-}
-
-/// Connects to the server.
-async fn reach(
-    args: &CallArgs,
-    address: &Address,
-    token: Option<String>,
-    tls: TlsClient,
-    profile: &Profile,
-    time_left: Option<Duration>,
-) -> Result<Box<dyn Transport>, NoServer> {
-    let not_reached = |error| (Exit::NotStarted, report::not_reached(address, &error));
-    let mut connector = Connector::new(address).map_err(not_reached)?.tls(tls);
-    if let Some(token) = token {
-        connector = connector.token(token);
-    }
-    // The timeout of the whole call applies, without a separate one for the handshake.
-    let profile = profile.with(|it| it.call_timeout = None);
-    let connected = connector.connect(&profile);
-    let connected = match time_left {
-        None => connected.await,
-        Some(time) => match tokio::time::timeout(time, connected).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                return Err((Exit::Timeout, report::not_reached_within(address, args.timeout)));
-            }
-        },
-    };
-    connected.map_err(not_reached)
-}
-
-/// The program to start, with its arguments.
-fn server(args: &CallArgs, global: &Global) -> io::Result<(OsString, Vec<OsString>)> {
-    if let Some((program, words)) = args.command.split_first() {
-        return Ok((program.clone(), words.to_vec()));
-    }
-    let mut words = vec!["rpc", "--profile", args.profile.name()];
-    if let Some(FramingChoice::Fixed(framing)) = args.framing.map(|framing| framing.choice()) {
-        words.extend(["--framing", framing.name()]);
-    }
-    words.extend(["--log-level", global.log_level.unwrap_or(Level::Warn).name()]);
-    words.extend(match global.log_format {
-        LogFormat::Text => ["--log-format", "text"],
-        LogFormat::Json => ["--log-format", "json"],
-    });
-    if global.no_color {
-        words.push("--no-color");
-    }
-    Ok((std::env::current_exe()?.into(), words.into_iter().map(OsString::from).collect()))
-}
-
-/// The profile for this call, with generous limits, and the framing.
-fn profile(args: &CallArgs) -> (Profile, Framing) {
-    let mut profile = args.profile.profile();
-    let choice = args.framing.map_or(profile.framing, |framing| framing.choice());
-    let framing = match choice {
-        FramingChoice::Fixed(framing) => framing,
-        // The side that speaks first cannot detect the framing. The command line rejects this value.
-        FramingChoice::Auto => Framing::Ndjson,
-    };
-    profile.framing = framing.into();
-    profile.batch = BatchRule::Allow;
-    // Only the timeout of the whole call applies, however slowly the answer arrives.
-    profile.read_timeout = None;
-    profile.call_timeout = settings::limited(args.timeout);
-    profile.drain_timeout = DRAIN;
-    profile.limits.depth = Limits::MAX_DEPTH;
-    profile.limits.message_bytes = match framing {
-        Framing::Length => MAX_ANSWER_WITH_PREFIX,
-        Framing::Lsp | Framing::Ndjson => MAX_ANSWER,
-    };
-    (profile, framing)
 }

@@ -1,9 +1,12 @@
 //! The params of a call: from the command line, stdin or a file.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::report::plain;
@@ -13,25 +16,53 @@ use crate::exit::Problem;
 /// Maximum size of params: the same as that of an answer.
 const MAX_PARAMS: u64 = super::MAX_ANSWER as u64;
 
-/// Source of the params.
-enum Source<'a> {
-    Word,
+/// Source of a text.
+pub(super) enum Source<'a> {
+    Word(&'a str),
     Stdin,
     File(&'a str),
+    /// A line of a script, with its number.
+    Line(usize, &'a str),
 }
 
 /// Reads the params that a command-line word names. `None` means that the call has no params.
 pub(super) fn read(word: Option<&str>) -> Result<Option<Box<RawValue>>, Problem> {
     let Some(word) = word else { return Ok(None) };
-    let source = match word.strip_prefix('@') {
+    read_from(&match word.strip_prefix('@') {
         Some(path) => Source::File(path),
         None if word == "-" => Source::Stdin,
-        None => Source::Word,
-    };
-    let bytes = source.bytes(word).map_err(|error| {
+        None => Source::Word(word),
+    })
+}
+
+pub(super) fn read_from(source: &Source<'_>) -> Result<Option<Box<RawValue>>, Problem> {
+    let bytes = source.bytes().map_err(|error| {
         Problem::failure(format!("cannot read the params from {source}: {error}"))
     })?;
-    check(&source, &bytes).map_err(Problem::usage)
+    check(source, &bytes).map_err(Problem::usage)
+}
+
+/// Reads the JSON text of an option: the word itself, or the content of `@FILE`.
+pub(super) fn read_value(option: &str, word: &str) -> Result<Box<RawValue>, Problem> {
+    let source = word.strip_prefix('@').map_or(Source::Word(word), Source::File);
+    let cannot = |error| Problem::failure(format!("cannot read {option} from {source}: {error}"));
+    let bytes = source.bytes().map_err(cannot)?;
+    let not_json = |error| Problem::usage(format!("{option} from {source} is not JSON: {error}"));
+    serde_json::from_slice(&bytes).map_err(not_json)
+}
+
+/// Adds members to params by name, except those that are there. Params by position stay as they are.
+pub(super) fn with_members<'a>(
+    params: Option<Box<RawValue>>,
+    members: impl IntoIterator<Item = (&'a str, &'a Value)>,
+) -> Option<Box<RawValue>> {
+    let text = params.as_deref().map_or("{}", RawValue::get);
+    let Some(rest) = text.strip_prefix('{') else { return params };
+    let given: HashMap<String, IgnoredAny> = serde_json::from_str(text).unwrap_or_default();
+    let missing = members.into_iter().filter(|(name, _)| !given.contains_key(*name));
+    let added: Vec<_> = missing.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    let comma = if given.is_empty() || added.is_empty() { "" } else { "," };
+    RawValue::from_string(format!("{{{}{comma}{rest}", added.join(","))).ok().or(params)
 }
 
 fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, String> {
@@ -43,8 +74,8 @@ fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, Str
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json: Box<RawValue> = serde_json::from_str(text).map_err(|error| {
         let hint = match source {
-            Source::Word => "; quote them for the shell, as in '[1, \"two\"]'",
-            Source::Stdin | Source::File(_) => "",
+            Source::Word(_) => "; quote them for the shell, as in '[1, \"two\"]'",
+            _ => "",
         };
         format!("the params from {source} are not JSON: {error}{hint}")
     })?;
@@ -61,9 +92,9 @@ fn check(source: &Source<'_>, bytes: &[u8]) -> Result<Option<Box<RawValue>>, Str
 }
 
 impl Source<'_> {
-    fn bytes(&self, word: &str) -> io::Result<Vec<u8>> {
+    pub(super) fn bytes(&self) -> io::Result<Vec<u8>> {
         match self {
-            Source::Word => Ok(word.as_bytes().to_vec()),
+            Source::Word(text) | Source::Line(_, text) => Ok(text.as_bytes().to_vec()),
             Source::Stdin => read_some(console::stdin()?.lock()),
             Source::File(path) => read_some(File::open(path)?),
         }
@@ -83,7 +114,8 @@ fn read_some(input: impl Read) -> io::Result<Vec<u8>> {
 impl fmt::Display for Source<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Word => f.write_str("the command line"),
+            Source::Word(_) => f.write_str("the command line"),
+            Source::Line(number, _) => write!(f, "line {number} of the script"),
             Source::Stdin => f.write_str("stdin"),
             Source::File(path) => write!(f, "the file `{}`", plain(path)),
         }

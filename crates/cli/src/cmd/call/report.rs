@@ -1,21 +1,24 @@
 //! Messages for a failed call: the failure, its cause, and the next step.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::proto::message::{InvalidResponseReason, is_obeyed};
-use duet_rpc::transport::{Address, Refused, TlsError, TlsErrorKind};
+use duet_rpc::transport::TlsError;
 use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
+use super::address::{advice_of_refusal, advice_of_tls};
+use crate::exit::{Exit, Problem};
 use crate::json;
+use crate::sys::processes;
 
 /// Message for a server that cannot be started.
-pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
+pub(in crate::cmd) fn not_started(program: &OsStr, error: &io::Error) -> String {
     let is_path = Path::new(program).components().count() > 1;
     let advice = match error.kind() {
         io::ErrorKind::NotFound if is_path => "; is the path right, and its interpreter installed?",
@@ -26,70 +29,16 @@ pub(super) fn not_started(program: &OsStr, error: &io::Error) -> String {
     format!("{}{advice}", plain(&error.to_string()))
 }
 
-/// Message for a server that cannot be reached.
-pub(super) fn not_reached(address: &Address, error: &io::Error) -> String {
-    let advice = match (error.kind(), address) {
-        (io::ErrorKind::NotFound, Address::Unix(_)) => "; does the server run?",
-        (io::ErrorKind::ConnectionRefused, _) => "; does the server run, and is the address right?",
-        (io::ErrorKind::PermissionDenied, Address::Unix(_)) => "; is the server yours?",
-        _ => match advice_of_tls(error) {
-            "" => advice_of_refusal(error),
-            advice => advice,
-        },
-    };
-    format!("cannot reach {address}: {}{advice}", plain(&error.to_string()))
-}
-
-pub(super) fn not_reached_within(address: &Address, timeout: Duration) -> String {
-    format!("cannot reach {address} within {} s", timeout.as_secs_f64())
-}
-
-/// Advice for a failure of TLS: the option that does what its sentence says.
-fn advice_of_tls(error: &(dyn std::error::Error + 'static)) -> &'static str {
-    match TlsError::from_error(error).map(TlsError::kind) {
-        Some(TlsErrorKind::UnknownAuthority) => "; `--cacert FILE` does that",
-        Some(TlsErrorKind::WrongName) => "; `--servername NAME` expects one of them",
-        Some(TlsErrorKind::ClientCertificateRequired) => "; `--cert FILE --key FILE` sends it",
-        Some(TlsErrorKind::CertificateRefused) => "; `--cert FILE --key FILE` sends another",
-        _ => "",
+/// Returns `true` if this error response without an id refuses the connection.
+pub(super) fn is_refusal(error: &RemoteError) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Data<'a> {
+        #[serde(borrow)]
+        reason: Cow<'a, str>,
     }
-}
-
-/// Advice for a refusal with an HTTP status.
-fn advice_of_refusal(error: &(dyn std::error::Error + 'static)) -> &'static str {
-    match find_refusal(error).map(Refused::status) {
-        Some(401) => "; `--token-file` shows it a token",
-        Some(403) => "; does the server accept the host name in the address?",
-        Some(404) => "; is the path of the address right?",
-        Some(413) => "; the server does not accept messages of this size",
-        Some(status @ 500..) if Refused::new(status).is_temporary() => "; try again later",
-        _ => "",
-    }
-}
-
-fn find_refusal<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Refused> {
-    let mut error = Some(error);
-    while let Some(this) = error {
-        let refused = match this.downcast_ref::<io::Error>() {
-            Some(error) => Refused::from_error(error),
-            None => this.downcast_ref::<Refused>(),
-        };
-        if refused.is_some() {
-            return refused;
-        }
-        error = this.source();
-    }
-    None
-}
-
-/// Message for a server that refused the connection; `None` if it did not.
-pub(super) fn refused(end: &Disconnect) -> Option<String> {
-    let failure = end.failure()?;
-    if let Some(refused) = TlsError::from_error(failure) {
-        return Some(format!("{}{}", plain(&refused.to_string()), advice_of_tls(failure)));
-    }
-    let refused = find_refusal(failure)?;
-    Some(format!("{refused}{}", advice_of_refusal(failure)))
+    let data =
+        error.data.as_ref().and_then(|data| serde_json::from_str::<Data<'_>>(data.get()).ok());
+    data.is_some_and(|data| matches!(&*data.reason, "overloaded" | "user-not-allowed"))
 }
 
 /// Message for an error response.
@@ -115,6 +64,72 @@ pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
         _ => String::new(),
     };
     format!("no answer within {timeout} s; {clue}{advice}")
+}
+
+/// Message for a server whose first bytes have this framing, and not ours.
+pub(super) fn other_framing(framing: Framing) -> String {
+    let what = match framing {
+        Framing::Lsp => "it begins messages with `Content-Length`",
+        Framing::Ndjson => "it writes one message per line",
+        Framing::Length => "it writes a length of four bytes before messages",
+    };
+    format!("the server speaks another framing: {what}; use `--framing {framing}`")
+}
+
+/// Advice for a failed call of a method that belongs to a protocol whose sessions begin with a handshake.
+pub(super) fn missing_handshake(method: &str, problem: &Problem) -> Option<&'static str> {
+    let may_be_the_cause = match problem.exit {
+        Exit::Timeout | Exit::BrokenProtocol => true,
+        // The errors of servers that are not initialized.
+        Exit::ErrorAnswer => ["nitialize", "(-32002)", "(-32600)", "(-32602)"]
+            .iter()
+            .any(|sign| problem.message.contains(sign)),
+        _ => false,
+    };
+    if !may_be_the_cause {
+        return None;
+    }
+    const LSP: [&str; 10] = [
+        "textDocument/",
+        "workspace/",
+        "window/",
+        "notebookDocument/",
+        "completionItem/",
+        "codeLens/",
+        "codeAction/",
+        "callHierarchy/",
+        "typeHierarchy/",
+        "inlayHint/",
+    ];
+    const MCP: [&str; 5] = ["tools/", "resources/", "prompts/", "completion/", "logging/"];
+    let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| method.starts_with(prefix));
+    if is_of(&LSP) {
+        return Some(
+            "is it a language server? It expects `initialize` first: `--handshake lsp` sends it, \
+             in the framing of language servers",
+        );
+    }
+    is_of(&MCP)
+        .then_some("is it an MCP server? It expects `initialize` first: `--handshake mcp` sends it")
+}
+
+/// Advice for a language server that refused the params of a call about a document: it may need a file, or a place in one.
+/// `has_place` is `None` without `--open`.
+pub(super) fn missing_document(
+    method: &str,
+    problem: &Problem,
+    has_place: Option<bool>,
+) -> Option<&'static str> {
+    if problem.exit != Exit::ErrorAnswer || !method.starts_with("textDocument/") {
+        return None;
+    }
+    match has_place {
+        Some(true) => None,
+        Some(false) => Some("does it need a place in the file? Give `--open FILE:LINE:COLUMN`"),
+        None => Some(
+            "does it need a file? `--open FILE:LINE:COLUMN` opens one, and adds it to the params",
+        ),
+    }
 }
 
 pub(super) fn not_read_within(timeout: Duration) -> String {
@@ -179,7 +194,8 @@ pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
     {
         return format!("no answer: {}", plain(&why.to_string()));
     }
-    let died_of_signal = end.exit_report().exit.is_none_or(|exit| exit.signal().is_some());
+    let died_of_signal =
+        end.exit_report().exit.is_none_or(|exit| processes::signal_of(exit).is_some());
     let had_to_be_stopped = died_of_signal && !end.exit_report().stopped.is_empty();
     let what = match (had_to_be_stopped, end.reason()) {
         (true, CloseReason::WriteFailed) => {
@@ -296,4 +312,27 @@ pub(super) fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c6_refused_params_of_a_document_name_the_option_that_is_missing() {
+        for (exit, method, has_place, expect) in [
+            (Exit::ErrorAnswer, "textDocument/hover", None, Some("need a file?")),
+            (Exit::ErrorAnswer, "textDocument/hover", Some(false), Some("need a place")),
+            (Exit::ErrorAnswer, "textDocument/hover", Some(true), None),
+            (Exit::ErrorAnswer, "workspace/symbol", None, None),
+            (Exit::Timeout, "textDocument/hover", None, None),
+        ] {
+            let problem = Problem { exit, message: String::new() };
+            let advice = missing_document(method, &problem, has_place);
+            match expect {
+                Some(words) => assert!(advice.is_some_and(|it| it.contains(words)), "{advice:?}"),
+                None => assert_eq!(advice, None, "{method} {has_place:?}"),
+            }
+        }
+    }
 }

@@ -2,14 +2,17 @@
 
 use duet_rpc::transport::{Address, TlsClient};
 
-use super::console;
-use crate::args::{CallArgs, CallTlsArgs};
+use crate::args::CallTlsArgs;
+use crate::console;
 use crate::exit::Problem;
 
 /// The settings that the command line asks for.
-pub(super) fn settings(args: &CallArgs) -> Result<TlsClient, Problem> {
-    let CallTlsArgs { cacert, cert, key, servername, insecure } = &args.tls;
-    let is_secure = args.connect.as_ref().is_some_and(Address::is_secure);
+pub(in crate::cmd) fn settings(
+    args: &CallTlsArgs,
+    connect: Option<&Address>,
+) -> Result<TlsClient, Problem> {
+    let CallTlsArgs { cacert, cert, key, servername, insecure } = args;
+    let is_secure = connect.is_some_and(Address::is_secure);
     let has_options = cacert.is_some() || cert.is_some() || servername.is_some() || *insecure;
     if has_options && !is_secure {
         return Err(Problem::usage(

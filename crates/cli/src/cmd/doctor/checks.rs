@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::transport::ExitReport;
-use rustix::fs::{Access, access};
 use serde_json::Value;
 
 use super::program::{LOG_VARIABLE, Program, Silence};
 use super::report::{Failure, Outcome, Verdict};
 use crate::args::ProfileName;
+use crate::sys::files;
 
 /// Time for an answer, and for the output of `--version`.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -224,15 +224,11 @@ pub(super) fn log_file() -> Verdict {
     };
     let path = Path::new(&value);
     let opened = match fs::metadata(path) {
-        // Do not open a pipe: closing it again would end its reader.
-        Ok(it) if !it.is_file() && !it.is_dir() => {
-            access(path, Access::WRITE_OK).map_err(io::Error::from)
-        }
+        Ok(it) if !it.is_file() && !it.is_dir() => files::check_writable(path),
         Ok(_) => OpenOptions::new().append(true).open(path).map(drop),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
-            access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+            files::check_folder(folder.unwrap_or(Path::new(".")))
         }
         Err(error) => Err(error),
     };

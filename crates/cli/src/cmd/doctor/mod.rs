@@ -4,16 +4,20 @@
 //! project's tests cover every method, framing and way to end. An installation breaks in fewer ways, most of
 //! them in the script around the daemon.
 //!
+//! `doctor -- COMMAND` checks another server instead.
+//!
 //! ```text
 //! mod      the plan, the header
 //! checks   the checks: request, expected answer, next step
 //! program  the program under test: requests, stdout byte by byte, exit
 //! report   the table
+//! server   the checks of another server
 //! ```
 
 mod checks;
 mod program;
 mod report;
+mod server;
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -21,13 +25,12 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinError;
 
-use super::interrupt::Interruptions;
 use crate::args::{DoctorArgs, Global, ProfileName};
+use crate::console;
 use crate::exit::Exit;
-use crate::{console, descriptors};
+use crate::sys::{self, Interruptions, descriptors};
 use report::{Outcome, Verdict, shown};
 
 /// Runs all checks and prints the report.
@@ -35,6 +38,9 @@ pub(crate) fn run(args: &DoctorArgs, global: &Global) -> Exit {
     // The report is the only result, so an unusable stdout fails before the checks.
     if let Err(error) = console::stdout() {
         return console::cannot_write(&error);
+    }
+    if !args.command.is_empty() {
+        return server::run(args, global);
     }
     let (version, outcomes) = match check(args) {
         Ok(Some(checked)) => checked,
@@ -70,8 +76,7 @@ fn check(args: &DoctorArgs) -> io::Result<Option<Checked>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut interruptions = Interruptions::receive()?;
-        // If doctor was started with SIGCHLD ignored, the system discards the exit status of its children.
-        let _child_exits = signal(SignalKind::child())?;
+        let _child_exits = sys::processes::keep_exit_status()?;
         Ok(interruptions.or(check_all(file)).await.ok())
     })
 }

@@ -48,7 +48,11 @@ impl Failure {
 /// Text of a program or of the system, made safe for a table in a bug report: short, without control
 /// characters and paths.
 pub(super) fn shown(text: &str) -> String {
-    const MAX_CHARS: usize = 80;
+    shown_up_to(80, text)
+}
+
+/// The same, with another length.
+pub(super) fn shown_up_to(max_chars: usize, text: &str) -> String {
     const QUOTES: &str = "\"'`";
     let mut clean = String::new();
     let mut before = ' ';
@@ -78,7 +82,7 @@ pub(super) fn shown(text: &str) -> String {
             _ => clean.push(c),
         }
     }
-    match clean.char_indices().nth(MAX_CHARS - 1) {
+    match clean.char_indices().nth(max_chars - 1) {
         Some((end, last)) if end + last.len_utf8() < clean.len() => clean[..end].to_owned() + "…",
         _ => clean,
     }

@@ -5,15 +5,12 @@
 //! or HTTP if its name is `ws` or `http`, and frames otherwise; with TLS if its name is `tls`, `wss` or `https`.
 
 use std::env::VarError;
-use std::net::{TcpListener, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
 
 use duet_rpc::transport::{Address, Listener, TlsServer};
-use listenfd::ListenFd;
 
 use super::tls;
 use crate::exit::Problem;
+use crate::sys::{self, InheritedSocket};
 
 /// Names of sockets that serve a protocol over TCP alone.
 const OVER_TCP: [&str; 5] = ["ws", "http", "tls", "wss", "https"];
@@ -21,37 +18,22 @@ const OVER_TCP: [&str; 5] = ["ws", "http", "tls", "wss", "https"];
 /// Maximum number of inherited sockets.
 const MAX_SOCKETS: i32 = 1024;
 
-/// Inherited sockets that are not in use yet.
-pub(super) struct Inherited(Vec<Socket>);
-
-enum Socket {
-    Tcp(TcpListener, String),
-    Unix(UnixListener),
-}
+/// Inherited sockets that are not in use yet, with their names.
+pub(super) struct Inherited(Vec<(InheritedSocket, String)>);
 
 /// Takes over the sockets for this process.
 pub(super) fn inherited() -> Result<Inherited, Problem> {
     check_count()?;
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-    let mut names = names.split(':');
-    let mut handed_over = ListenFd::from_env();
+    let names: Vec<_> = names.split(':').collect();
     let mut sockets = Vec::new();
-    for place in 0..handed_over.len() {
-        let name = names.next().unwrap_or_default().to_owned();
-        let socket = match handed_over.take_tcp_listener(place) {
-            Ok(Some(socket)) => Ok(Socket::Tcp(socket, name)),
-            Ok(None) => continue,
-            Err(_) => match handed_over.take_unix_listener(place) {
-                Ok(Some(_)) if OVER_TCP.contains(&&*name) => {
-                    Err(format!("it is a Unix socket, and {name} is served over TCP"))
-                }
-                Ok(Some(socket)) => Ok(Socket::Unix(socket)),
-                Ok(None) => continue,
-                Err(error) => Err(error.to_string()),
-            },
-        };
+    for (place, socket) in sys::take_inherited() {
+        let name = names.get(place).copied().unwrap_or_default().to_owned();
         let socket = socket.and_then(|socket| match socket.listens() {
-            true => Ok(socket),
+            _ if !socket.is_tcp() && OVER_TCP.contains(&&*name) => {
+                Err(format!("it is a Unix socket, and {name} is served over TCP"))
+            }
+            true => Ok((socket, name)),
             false => Err("it does not listen: systemd needs Accept=no for this".to_owned()),
         });
         sockets.push(socket.map_err(|why| {
@@ -92,76 +74,34 @@ impl Inherited {
         address: &Address,
         tls: Option<&TlsServer>,
     ) -> Result<Option<Listener>, Problem> {
-        let Some(place) = self.0.iter().position(|socket| socket.is_at(address)) else {
+        let Some(place) = self.0.iter().position(|(socket, _)| socket.is_at(address)) else {
             return Ok(None);
         };
-        self.0.swap_remove(place).into_listener(address, tls).map(Some)
+        listener(self.0.swap_remove(place).0, address, tls).map(Some)
     }
 
     /// Takes all other sockets.
     pub(super) fn rest(self, tls: Option<&TlsServer>) -> Result<Vec<Listener>, Problem> {
-        let plain = |socket: Socket| {
-            let scheme = match &socket {
-                Socket::Tcp(_, name) if OVER_TCP.contains(&&**name) => name,
-                _ => "tcp",
+        let plain = |(socket, name): (InheritedSocket, String)| {
+            let scheme = match OVER_TCP.contains(&&*name) {
+                true => &name,
+                false => "tcp",
             };
             let address: Result<Address, _> = format!("{scheme}://127.0.0.1:0").parse();
             let address = address.map_err(|error| Problem::failure(format!("{error}")))?;
             let tls = tls::needed(&address, tls)?;
-            socket.into_listener(&address, tls)
+            listener(socket, &address, tls)
         };
         self.0.into_iter().map(plain).collect()
     }
 }
 
-impl Socket {
-    fn listens(&self) -> bool {
-        listens(match self {
-            Socket::Tcp(socket, _) => socket.as_fd(),
-            Socket::Unix(socket) => socket.as_fd(),
-        })
-    }
-
-    fn is_at(&self, address: &Address) -> bool {
-        match (self, address) {
-            (
-                Socket::Tcp(socket, _),
-                Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _),
-            ) => socket.local_addr().is_ok_and(|at| {
-                let mut wanted = (place.host.as_str(), place.port).to_socket_addrs();
-                wanted.as_mut().is_ok_and(|wanted| wanted.any(|wanted| wanted == at))
-            }),
-            (Socket::Unix(socket), Address::Unix(path)) => {
-                socket.local_addr().is_ok_and(|at| at.as_pathname() == Some(path))
-            }
-            _ => false,
-        }
-    }
-
-    fn into_listener(
-        self,
-        address: &Address,
-        tls: Option<&TlsServer>,
-    ) -> Result<Listener, Problem> {
-        let listener = match self {
-            Socket::Tcp(socket, _) => match tls.cloned() {
-                Some(tls) => Listener::tls(tls).take_tcp(socket, address),
-                None => Listener::from_tcp(socket, address),
-            },
-            Socket::Unix(socket) => Listener::from_unix(socket),
-        };
-        listener
-            .map_err(|error| Problem::failure(format!("cannot use an inherited socket: {error}")))
-    }
-}
-
-#[cfg(not(target_vendor = "apple"))]
-fn listens(socket: BorrowedFd<'_>) -> bool {
-    rustix::net::sockopt::socket_acceptconn(socket).unwrap_or(false)
-}
-
-/// This system has no socket option for it, but a socket with a remote is a connection.
-#[cfg(target_vendor = "apple")]
-fn listens(socket: BorrowedFd<'_>) -> bool {
-    rustix::net::getpeername(socket).is_err()
+fn listener(
+    socket: InheritedSocket,
+    address: &Address,
+    tls: Option<&TlsServer>,
+) -> Result<Listener, Problem> {
+    socket
+        .into_listener(address, tls)
+        .map_err(|error| Problem::failure(format!("cannot use an inherited socket: {error}")))
 }

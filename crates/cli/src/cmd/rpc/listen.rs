@@ -1,37 +1,38 @@
 //! The endpoints of the daemon: stdio or listening sockets (T2, T3).
 
-use std::fs;
+use std::fmt::Display;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use duet_rpc::threads;
 use duet_rpc::transport::{AccessPolicy, Address, Listener, TlsServer, TokenFile};
 
-use super::{activation, tls, token};
+use super::{activation, service, tls};
 use crate::args::ListenArgs;
 use crate::exit::Problem;
+use crate::sys::files;
 
 /// Time for the parent process to read the addresses.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Endpoints that clients connect to.
-pub(super) enum Endpoints {
+pub(crate) enum Endpoints {
     Stdio,
     Listeners {
         listeners: Vec<Listener>,
+        /// Services behind brokers.
+        services: Vec<Address>,
         /// Warnings to log at startup.
         warnings: Vec<String>,
     },
 }
 
 /// Listens on each address, and on each inherited socket.
-pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
+pub(crate) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
     if args.listen.contains(&Address::Stdio) {
         return match args.listen.len() {
-            1 => tls::unused(args).map(|()| Endpoints::Stdio),
+            1 => check_options(args, &[]).map(|()| Endpoints::Stdio),
             _ => Err(Problem::usage(
                 "stdio: cannot be combined with other addresses: \
                  while there are connections, stdin is not read",
@@ -42,10 +43,11 @@ pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpo
     let tls = tls::settings(args)?;
     let mut inherited = activation::inherited()?;
     if args.listen.is_empty() && inherited.is_empty() {
-        return tls::unused(args).map(|()| Endpoints::Stdio);
+        return check_options(args, &[]).map(|()| Endpoints::Stdio);
     }
+    let services = service::among(&args.listen)?;
     let mut listeners = Vec::new();
-    for address in &args.listen {
+    for address in args.listen.iter().filter(|it| !matches!(it, Address::Nats(..))) {
         let tls = tls::needed(address, tls.as_ref())?;
         listeners.push(match inherited.take(address, tls)? {
             Some(listener) => listener,
@@ -53,18 +55,51 @@ pub(super) fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpo
         });
     }
     listeners.extend(inherited.rest(tls.as_ref())?);
-    if !listeners.iter().any(|listener| listener.address().is_secure()) {
-        tls::unused(args)?;
-    }
+    check_options(args, &listeners)?;
     if let Some(open) = listeners.iter().find(|listener| !listener.is_local())
         && !args.allow_remote
     {
-        return Err(remote(open.address()));
+        return Err(Problem::remote(open.address()));
     }
     let guard = |listener: Listener| guard(listener.access(policy.clone()), &args.allow_uid);
     let listeners = listeners.into_iter().map(guard).collect::<Result<Vec<_>, _>>()?;
     let warnings = warnings(args, &listeners);
-    Ok(Endpoints::Listeners { listeners, warnings })
+    Ok(Endpoints::Listeners { listeners, services, warnings })
+}
+
+/// Fails if an option concerns none of the addresses: its user may rely on it.
+fn check_options(args: &ListenArgs, listeners: &[Listener]) -> Result<(), Problem> {
+    let has = |fits: fn(&Address) -> bool| listeners.iter().any(|it| fits(it.address()));
+    let web = has(|it| matches!(it, Address::WebSocket(..) | Address::Http(..)));
+    for (option, is_given, is_used, needed) in [
+        (
+            "--tls-cert",
+            args.tls.tls_cert.is_some(),
+            has(Address::is_secure),
+            "tls://, wss:// or https://",
+        ),
+        ("--allow-host", !args.allow_host.is_empty(), web, "ws:// or http://"),
+        ("--allow-origin", !args.allow_origin.is_empty(), web, "ws:// or http://"),
+        (
+            "--subprotocol",
+            !args.subprotocol.is_empty(),
+            has(|it| matches!(it, Address::WebSocket(..))),
+            "ws://",
+        ),
+        (
+            "--allow-uid",
+            !args.allow_uid.is_empty(),
+            has(|it| matches!(it, Address::Unix(_))),
+            "unix://",
+        ),
+    ] {
+        if is_given && !is_used {
+            return Err(Problem::usage(format!(
+                "{option} has no effect here: --listen needs an address with {needed}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Access policy for WebSocket and HTTP.
@@ -106,7 +141,7 @@ fn bind(
 ) -> Result<Listener, Problem> {
     let local = address.is_local();
     if !allow_remote && matches!(local, Ok(false)) {
-        return Err(remote(address));
+        return Err(Problem::remote(address));
     }
     let bound = match (tls.cloned().map(Listener::tls), allow_remote) {
         (None, true) => Listener::bind_anywhere(address),
@@ -127,21 +162,14 @@ fn bind(
     })
 }
 
-fn remote(address: &Address) -> Problem {
-    Problem::usage(format!(
-        "other machines could connect to {address}: listen on 127.0.0.1 or [::1], \
-         or allow it with --allow-remote"
-    ))
-}
-
 /// Warnings about access that the operator may not intend.
 fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     let mut warnings = Vec::new();
-    if args.token_file.as_deref().is_some_and(token::is_exposed) {
+    if args.token_file.as_deref().is_some_and(files::is_exposed) {
         let who = "other users of this machine can read or change the token file";
         warnings.push(format!("{who}: `chmod 600` makes it yours alone"));
     }
-    if args.tls.tls_key.as_deref().is_some_and(token::is_exposed) {
+    if args.tls.tls_key.as_deref().is_some_and(files::is_exposed) {
         let who = "other users of this machine can read or change the key of the certificate";
         warnings.push(format!("{who}: `chmod 600` makes it yours alone"));
     }
@@ -156,7 +184,7 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
         }
         if let Address::Unix(path) = address
             && args.allow_uid.is_empty()
-            && is_for_all(path)
+            && files::is_socket_for_all(path)
         {
             warnings.push(format!(
                 "every user of this machine can connect to {address}: its mode should be 0600, and \
@@ -172,15 +200,9 @@ fn warnings(args: &ListenArgs, listeners: &[Listener]) -> Vec<String> {
     warnings
 }
 
-/// Returns true if every user can connect to a Unix socket: its file is writable for all, or it has no file
-/// (an abstract socket).
-fn is_for_all(path: &Path) -> bool {
-    !path.is_absolute() || fs::metadata(path).is_ok_and(|data| data.mode() & 0o002 != 0)
-}
-
 /// Prints the addresses to stderr before anything else (T2). Waits only briefly for a reader of stderr:
 /// clients that connect are served anyway (L8).
-pub(super) fn announce(addresses: &[Address]) {
+pub(crate) fn announce(addresses: &[impl Display]) {
     let lines: String =
         addresses.iter().map(|address| format!("listening on {address}\n")).collect();
     let (done, is_done) = mpsc::channel();

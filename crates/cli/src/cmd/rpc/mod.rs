@@ -1,23 +1,25 @@
 //! `rpc`: the daemon.
 
 mod activation;
-mod early;
 mod listen;
+mod service;
 mod tls;
 mod token;
 
 use duet_rpc::transport::{Address, TokenFile};
 use duet_rpc::{Profile, Server};
 
-use self::early::EarlySignals;
-use self::listen::Endpoints;
 use crate::args::{Global, ListenArgs, ProfileName, RpcArgs};
 use crate::exit::{Exit, Problem};
 use crate::logging::{Level, Log};
 use crate::methods::{self, Delivery, LogAccess};
 use crate::{Additions, console, settings};
+use service::Services;
 
-pub(crate) use token::read as read_token;
+pub(crate) use crate::sys::EarlySignals;
+pub(crate) use listen::{Endpoints, announce, open as open_endpoints};
+pub(crate) use service::refuse as refuse_services;
+pub(crate) use token::{open_beside as open_tokens, read as read_token};
 
 /// Runs the daemon until shutdown.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
@@ -42,23 +44,30 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
         }
     };
     let access = match endpoints {
-        Endpoints::Listeners { .. } if !args.listen.share_log => LogAccess::Withheld,
+        Endpoints::Listeners { .. } if !args.share_log => LogAccess::Withheld,
         Endpoints::Listeners { .. } | Endpoints::Stdio => LogAccess::Shared(log),
     };
     let router = |delivery| (additions.methods)(methods::router(args.profile, delivery, access));
     let exit_hook = additions.before_exit;
-    let mut server =
-        Server::new().profile(profile).router(router(Delivery::All)).before_exit(move || {
-            log.flush();
-            exit_hook();
-        });
+    let all = router(Delivery::All);
+    let methods: Vec<_> = match &endpoints {
+        Endpoints::Listeners { services, .. } if !services.is_empty() => {
+            all.methods().map(str::to_owned).collect()
+        }
+        Endpoints::Listeners { .. } | Endpoints::Stdio => Vec::new(),
+    };
+    let mut server = Server::new().profile(profile).router(all).before_exit(move || {
+        log.flush();
+        exit_hook();
+    });
     server = match (args.exit_with_parent, settings::process_to_end_with(args)) {
         (None, _) => server,
         (Some(_), Some(id)) => server.exit_with_process(id),
         (Some(_), None) => server.exit_with_parent(),
     };
-    if let Some(most) = args.listen.max_connections {
-        server = server.max_connections(most as usize);
+    let most = args.max_connections.map(|most| most as usize);
+    if let Some(most) = most {
+        server = server.max_connections(most);
     }
     // Announce only after signals are received: the reader may send one.
     let profile_name = args.profile.name();
@@ -70,13 +79,22 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
                 early.pass_on();
             });
         }
-        Endpoints::Listeners { listeners, warnings } => {
+        Endpoints::Listeners { listeners, services, warnings } => {
             log.show_connections();
             server = listeners.into_iter().fold(server, Server::listen);
-            server = server.one_way(router(Delivery::AnswersOnly)).on_listening(move |addresses| {
-                listen::announce(addresses);
+            // The log begins after the addresses: after those of services, whose brokers take a moment.
+            let begin_log = move || {
                 log.open();
                 log_start(log, profile_name, &profile);
+            };
+            let has_services = !services.is_empty();
+            let services = Services { addresses: services, methods, most };
+            server = services.add_to(server, profile, begin_log);
+            server = server.one_way(router(Delivery::AnswersOnly)).on_listening(move |addresses| {
+                listen::announce(addresses);
+                if !has_services {
+                    begin_log();
+                }
                 log_addresses(addresses);
                 warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
                 early.pass_on();
@@ -102,7 +120,7 @@ fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
     let tokens = tokens.map(|file| token::open_beside(file, parent)).transpose()?;
     let early = EarlySignals::capture()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
-    match open_endpoints(&args.listen, tokens) {
+    match open(&args.listen, tokens) {
         Ok(endpoints) => Ok((early, endpoints)),
         Err(problem) => {
             early.release();
@@ -111,7 +129,7 @@ fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
     }
 }
 
-fn open_endpoints(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
+fn open(args: &ListenArgs, tokens: Option<TokenFile>) -> Result<Endpoints, Problem> {
     let endpoints = listen::open(args, tokens)?;
     if matches!(endpoints, Endpoints::Stdio) {
         let cannot = |error| Problem::failure(format!("cannot write to stdout: {error}"));

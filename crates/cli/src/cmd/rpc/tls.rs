@@ -43,13 +43,3 @@ pub(super) fn needed<'a>(
         ))),
     }
 }
-
-/// Fails if there are TLS options, because no address uses them.
-pub(super) fn unused(args: &ListenArgs) -> Result<(), Problem> {
-    match args.tls.tls_cert {
-        None => Ok(()),
-        Some(_) => Err(Problem::usage(
-            "--tls-cert has no effect here: --listen needs an address with tls://, wss:// or https://",
-        )),
-    }
-}

@@ -1,8 +1,6 @@
 //! The token file for WebSocket and HTTP (T3).
 
 use std::fmt::Display;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -32,7 +30,7 @@ fn unusable(path: &Path, why: impl Display) -> Problem {
 }
 
 /// Opens a token file, and gives up when `process` ends: the file may be a pipe without a writer (L10).
-pub(super) fn open_beside(path: &Path, process: Option<u32>) -> Result<TokenFile, Problem> {
+pub(crate) fn open_beside(path: &Path, process: Option<u32>) -> Result<TokenFile, Problem> {
     let Some(process) = process.and_then(Parent::with_id) else { return open(path) };
     let (tell, told) = channel();
     let to_read = path.to_owned();
@@ -52,10 +50,4 @@ pub(super) fn open_beside(path: &Path, process: Option<u32>) -> Result<TokenFile
             return Err(Problem { exit: Exit::Success, message });
         }
     }
-}
-
-/// Returns true if users outside of the file's group can read the tokens, or the group can change them. The
-/// group may be intended as readers.
-pub(super) fn is_exposed(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o027 != 0)
 }

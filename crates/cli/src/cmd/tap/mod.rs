@@ -8,32 +8,34 @@
 //!                └──▶ queue ──▶ recorder ──▶ trace file
 //! ```
 //!
+//! With `--fault`, the pumps of c2s and s2c are those of `duet_rpc_trace::fault_pump`, which parse messages.
+//!
 //! No async runtime: a thread that sleeps in `read` is woken by the kernel and by nothing else.
 
-mod child;
-pub(crate) mod guard;
-pub(crate) mod launch;
+mod faults;
+mod last_bytes;
 mod settings;
 mod sockets;
-mod tree;
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
-use std::os::unix::net::UnixStream;
-use std::process::exit;
+use std::iter::once;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use duet_rpc::is_signal_ignored;
-use duet_rpc_trace::{Events, Feed, Stop, pump};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use duet_rpc_trace::{Dir, Events, FaultEnd, FaultLink, Feed, Stop, discard, fault_pump, pump};
 
-use self::child::{Ended, Pipes, Server};
+use self::faults::FaultTotals;
+pub(super) use self::faults::{add_counts, name_unused_rules};
+use self::last_bytes::{EndReport, LastBytes};
 use super::watch::{self, WatchTarget};
 use crate::args::TapArgs;
 use crate::console;
 use crate::exit::{Exit, Problem};
+use crate::sys::tap_stdio::{self, close_stdin, close_stdout};
+use crate::sys::{self, Ended, ServerPipes, SignalSender, TapSignals, TappedServer};
 
 /// The time without progress after which the recorder is left behind at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
@@ -42,11 +44,25 @@ const LAST_RECORDS: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: &TapArgs) -> Exit {
     let ended = match (&args.listen, &args.connect) {
         (Some(listen), Some(connect)) => sockets::run(args, listen, connect),
-        _ if args.no_record => guard_only(args),
+        _ if args.no_record && args.faults.fault.is_empty() => guard_only(&args.command),
         _ => record(args),
     };
+    end(ended)
+}
+
+/// Runs this program again with these words, under a guard that leaves no process behind. Does not return, except if
+/// that fails: it ends as the guarded program ended.
+pub(super) fn run_guarded(words: impl Iterator<Item = OsString>) -> Exit {
+    let guarded = sys::own_path().map_err(cannot_start).and_then(|program| {
+        let command: Vec<OsString> = once(program).chain(words).collect();
+        guard_only(&command)
+    });
+    end(guarded)
+}
+
+fn end(ended: Result<Option<Ended>, Problem>) -> Exit {
     match ended {
-        Ok(Some(ended)) => end_like(ended),
+        Ok(Some(ended)) => sys::end_like(ended),
         Ok(None) => Exit::Success,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
@@ -56,49 +72,68 @@ pub(crate) fn run(args: &TapArgs) -> Exit {
 }
 
 /// Gives the server our own stdin, stdout and stderr, and only guards its processes.
-fn guard_only(args: &TapArgs) -> Result<Option<Ended>, Problem> {
-    let signals = Signals::receive().map_err(cannot_start)?;
+fn guard_only(command: &[OsString]) -> Result<Option<Ended>, Problem> {
+    let signals = TapSignals::receive().map_err(cannot_start)?;
     // The terminal would stop the server at its first read, because its process group is not ours.
     if io::stdin().is_terminal() {
-        let (server, pipes) = Server::start(&args.command).map_err(cannot_start)?;
-        signals.pass_on(server.signals().map_err(cannot_start)?, None);
-        let outputs = forward(pipes, [None, None, None]).map_err(cannot_start)?;
+        let (server, pipes) = TappedServer::start(command).map_err(cannot_start)?;
+        let last_bytes = LastBytes::new();
+        pass_on(signals, &server, None, last_bytes.reporter()).map_err(cannot_start)?;
+        forward(pipes, [None, None, None], &last_bytes).map_err(cannot_start)?;
         let ended = server.wait();
-        outputs.into_iter().for_each(|output| drop(output.join()));
+        last_bytes.wait();
         return ended.map(Some).map_err(lost_server);
     }
-    let stdio = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
-    let server = Server::start_with(&args.command, stdio).map_err(cannot_start)?;
-    // The server alone has them now, so their other ends see what it does.
-    close_stdin();
-    close_stdout();
-    signals.pass_on(server.signals().map_err(cannot_start)?, None);
+    let server = TappedServer::start_with_ours(command).map_err(cannot_start)?;
+    pass_on(signals, &server, None, LastBytes::new().reporter()).map_err(cannot_start)?;
     server.wait().map(Some).map_err(lost_server)
 }
 
 fn record(args: &TapArgs) -> Result<Option<Ended>, Problem> {
-    let recording = settings::recording(args, &args.command)?;
-    let signals = Signals::receive().map_err(cannot_start)?;
-    let (server, pipes) = Server::start(&args.command).map_err(cannot_start)?;
-    let trace = recording.file.path.clone();
-    let (feeds, recorder) = settings::start(recording);
-    if args.web && recorder.is_some() {
+    let recording = match args.no_record {
+        true => None,
+        false => {
+            let mut recording = settings::recording(args, &args.command)?;
+            recording.claim()?;
+            Some(recording)
+        }
+    };
+    let signals = TapSignals::receive().map_err(cannot_start)?;
+    let (server, pipes) = TappedServer::start(&args.command).map_err(cannot_start)?;
+    let trace = recording.as_ref().map(|recording| recording.file.path.clone());
+    let (feeds, recorder) = recording.map_or(([None, None, None], None), settings::start);
+    if let Some(trace) = trace.filter(|_| args.web && recorder.is_some()) {
         show(WatchTarget::File(trace));
     }
     let events = recorder.as_ref().map(|recorder| recorder.events());
-    signals.pass_on(server.signals().map_err(cannot_start)?, events);
-    let outputs = forward(pipes, feeds).map_err(cannot_start)?;
+    let last_bytes = LastBytes::new();
+    pass_on(signals, &server, events, last_bytes.reporter()).map_err(cannot_start)?;
+    let mut link = None;
+    match args.faults.fault.is_empty() {
+        true => forward(pipes, feeds, &last_bytes),
+        false => {
+            let to_server = server.signals().map_err(cannot_start)?;
+            let faults = faults::link(args, feeds[0].as_ref(), to_server).map_err(cannot_start)?;
+            link = Some(Arc::clone(&faults));
+            let signals = (server.signals(), server.signals());
+            let signals = [signals.0.map_err(cannot_start)?, signals.1.map_err(cannot_start)?];
+            forward_with_faults(pipes, feeds, faults, signals, &last_bytes)
+        }
+    }
+    .map_err(cannot_start)?;
 
     let ended = server.wait();
-    // All bytes that the server wrote before its end, however slowly the client reads them.
-    for output in outputs {
-        let _ = output.join();
-    }
+    last_bytes.wait();
     if let Some(recorder) = recorder {
         if let Ok(ended) = ended {
             recorder.events().exit(ended.code, ended.signal, ended.left);
         }
         report_losses(recorder.finish(LAST_RECORDS));
+    }
+    if let Some(link) = link {
+        let totals = FaultTotals::default();
+        totals.end(&link);
+        totals.report(&args.faults.fault);
     }
     ended.map(Some).map_err(lost_server)
 }
@@ -111,54 +146,93 @@ fn show(target: WatchTarget) {
     }
 }
 
-/// Starts the pumps. Returns those of stdout and stderr.
+/// Starts the pumps.
 fn forward(
-    pipes: Pipes,
+    pipes: ServerPipes,
     [mut c2s, mut s2c, mut err]: [Option<Feed>; 3],
-) -> io::Result<[thread::JoinHandle<()>; 2]> {
-    let Pipes { stdin, stdout, stderr } = pipes;
+    last_bytes: &LastBytes,
+) -> io::Result<()> {
+    let ServerPipes { stdin, stdout, stderr } = pipes;
+    let ours = (tap_stdio::stdin()?, tap_stdio::stdout()?, tap_stdio::stderr()?);
+    let (our_stdin, our_stdout, our_stderr) = ours;
     thread::Builder::new().name("c2s".to_owned()).spawn(move || {
-        let stop = pump(rustix::stdio::stdin(), &stdin, c2s.as_mut());
+        let stop = pump(&our_stdin, &stdin, c2s.as_mut());
         drop(stdin);
         if !matches!(stop, Stop::Eof) {
-            close_stdin();
+            close_stdin(our_stdin);
         }
     })?;
-    let s2c = thread::Builder::new().name("s2c".to_owned()).spawn(move || {
-        pump(&stdout, rustix::stdio::stdout(), s2c.as_mut());
+    let passed = last_bytes.reporter();
+    thread::Builder::new().name("s2c".to_owned()).spawn(move || {
+        pump(&stdout, &our_stdout, s2c.as_mut());
         drop(stdout);
-        close_stdout();
+        close_stdout(our_stdout);
+        let _ = passed.send(EndReport::Passed);
     })?;
-    let err = thread::Builder::new().name("err".to_owned()).spawn(move || {
-        pump(&stderr, rustix::stdio::stderr(), err.as_mut());
+    let passed = last_bytes.reporter();
+    thread::Builder::new().name("err".to_owned()).spawn(move || {
+        pump(&stderr, &our_stderr, err.as_mut());
+        let _ = passed.send(EndReport::Passed);
     })?;
-    Ok([s2c, err])
+    Ok(())
 }
 
-/// Closes our stdin, so that the client gets EPIPE.
-fn close_stdin() {
-    if let Ok(null) = null() {
-        let _ = rustix::stdio::dup2_stdin(&null);
-    }
-}
-
-/// Closes our stdout, so that the client sees its end.
-fn close_stdout() {
-    if let Ok(null) = null() {
-        let _ = rustix::stdio::dup2_stdout(&null);
-    }
-}
-
-/// A closed descriptor could be taken by the next file that is opened. `/dev/null` keeps its place.
-fn null() -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).open("/dev/null")
+/// Starts the pumps, with fault rules between them.
+fn forward_with_faults(
+    pipes: ServerPipes,
+    [mut c2s, mut s2c, mut err]: [Option<Feed>; 3],
+    link: Arc<FaultLink>,
+    [c2s_signals, s2c_signals]: [SignalSender; 2],
+    last_bytes: &LastBytes,
+) -> io::Result<()> {
+    let ServerPipes { stdin, stdout, stderr } = pipes;
+    let ours = (tap_stdio::stdin()?, tap_stdio::stdout()?, tap_stdio::stderr()?);
+    let (our_stdin, our_stdout, our_stderr) = ours;
+    let faults = Arc::clone(&link);
+    thread::Builder::new().name("c2s".to_owned()).spawn(move || {
+        let end = fault_pump(Dir::C2s, &our_stdin, &stdin, &faults, c2s.as_mut());
+        drop(stdin);
+        match end {
+            FaultEnd::Usual(Stop::Eof) => {}
+            FaultEnd::HalfClosed => discard(&our_stdin),
+            FaultEnd::Usual(_) => close_stdin(our_stdin),
+            FaultEnd::Cut => {
+                close_stdin(our_stdin);
+                faults::end_after_cut(c2s_signals);
+            }
+        }
+    })?;
+    let passed = last_bytes.reporter();
+    thread::Builder::new().name("s2c".to_owned()).spawn(move || {
+        let end = fault_pump(Dir::S2c, &stdout, &our_stdout, &link, s2c.as_mut());
+        close_stdout(our_stdout);
+        match end {
+            FaultEnd::HalfClosed => discard(&stdout),
+            FaultEnd::Cut => faults::end_after_cut(s2c_signals),
+            FaultEnd::Usual(_) => {}
+        }
+        drop(stdout);
+        let _ = passed.send(EndReport::Passed);
+    })?;
+    let passed = last_bytes.reporter();
+    thread::Builder::new().name("err".to_owned()).spawn(move || {
+        pump(&stderr, &our_stderr, err.as_mut());
+        let _ = passed.send(EndReport::Passed);
+    })?;
+    Ok(())
 }
 
 fn report_losses(finished: io::Result<duet_rpc_trace::Report>) {
     match finished {
         Ok(report) => {
             if let Some(error) = report.error {
-                console::say(format_args!("the trace is incomplete: {error}"));
+                let advice = match error.kind() {
+                    io::ErrorKind::StorageFull => {
+                        "; free some space, or choose another place with --to"
+                    }
+                    _ => "; choose another place with --to",
+                };
+                console::say(format_args!("the trace is incomplete: {error}{advice}"));
             }
         }
         Err(error) => console::say(format_args!("the trace is incomplete: {error}")),
@@ -173,56 +247,22 @@ fn lost_server(error: io::Error) -> Problem {
     Problem::failure(error.to_string())
 }
 
-/// The signals that are passed on, each with a pipe that gets a byte when it arrives. A signal that was
-/// ignored at the start stays ignored, here and in the server.
-struct Signals(Vec<(i32, UnixStream)>);
-
-impl Signals {
-    fn receive() -> io::Result<Self> {
-        let mut received = Vec::new();
-        for signal in guard::PASSED_ON.into_iter().filter(|&signal| !is_signal_ignored(signal)) {
-            let (arrived, tell) = UnixStream::pair()?;
-            signal_hook::low_level::pipe::register(signal, tell)?;
-            received.push((signal, arrived));
+/// Passes signals on to the server, and records them before it can react to them.
+fn pass_on(
+    signals: TapSignals,
+    server: &TappedServer,
+    events: Option<&Events>,
+    arrival: Sender<EndReport>,
+) -> io::Result<()> {
+    let events = events.cloned();
+    let record = move |signal| {
+        if let Some(events) = &events {
+            events.signal(signal);
         }
-        Ok(Signals(received))
-    }
-
-    /// Passes signals on to the server, on a thread of its own.
-    fn pass_on(self, server: UnixStream, events: Option<&Events>) {
-        let events = events.cloned();
-        let pass_on = move || {
-            loop {
-                let sockets = self.0.iter().map(|(_, arrived)| arrived);
-                let mut fds: Vec<_> = sockets.map(|it| PollFd::new(it, PollFlags::IN)).collect();
-                let _ = poll(&mut fds, None);
-                for (fd, (signal, arrived)) in fds.iter().zip(&self.0) {
-                    let mut byte = [0];
-                    if !fd.revents().is_empty() && rustix::io::read(arrived, &mut byte).is_ok() {
-                        // Before the server can react to it.
-                        if let Some(events) = &events {
-                            events.signal(*signal);
-                        }
-                        child::send_signal(&server, *signal);
-                    }
-                }
-            }
-        };
-        // Without a thread, signals keep their handlers and are not passed on.
-        let _ = thread::Builder::new().name("signals".to_owned()).spawn(pass_on);
-    }
-}
-
-/// Ends this process as the server ended.
-fn end_like(ended: Ended) -> ! {
-    if let Some(signal) = ended.signal {
-        // The server has dumped its core already, if it should.
-        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
-        // Returns only if that fails.
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
-        // It does not know all signals. We handle none of the others.
-        let _ = signal_hook::low_level::raise(signal);
-        exit(128 + signal);
-    }
-    exit(ended.code.unwrap_or(1))
+    };
+    let report = move || {
+        let _ = arrival.send(EndReport::Signal);
+    };
+    signals.pass_on(server.signals()?, record, report);
+    Ok(())
 }

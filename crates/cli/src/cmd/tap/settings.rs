@@ -1,6 +1,7 @@
 //! The settings of a recording, from the options of `tap`.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -24,9 +25,41 @@ pub(super) struct Recording {
     pub(super) options: Options,
     pub(super) file: FileOptions,
     pub(super) buffer: usize,
+    /// The user has named the file.
+    is_named: bool,
 }
 
 impl Recording {
+    /// Opens the file that the user has named, before anything starts. A file that is not a trace is refused. If the
+    /// file cannot be opened for another reason, the recorder tries again and reports it: bytes pass all the same.
+    pub(super) fn claim(&mut self) -> Result<(), Problem> {
+        if !self.is_named {
+            return Ok(());
+        }
+        let wanted = self.file.path.clone();
+        let missing = wanted.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+        match self.file.claim() {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let file = wanted.display();
+                return Err(Problem::usage(format!(
+                    "cannot write the trace to {file}: {error}, so it is not replaced; choose another name for --to"
+                )));
+            }
+            Err(_) => {}
+            Ok(()) if self.file.path != wanted => console::say(format_args!(
+                "another tap writes {}; this trace goes to {}",
+                wanted.display(),
+                self.file.path.display()
+            )),
+            Ok(()) => {
+                if let Some(folder) = missing {
+                    console::say(format_args!("created the folder {}", folder.display()));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Tells this session from others of this process: the connections of a tap between sockets.
     pub(super) fn number(&mut self) {
         static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -65,6 +98,8 @@ pub(super) fn recording(args: &TapArgs, command: &[OsString]) -> Result<Recordin
     header.pid = Some(std::process::id());
     header.version = concat!("duet-rpc ", env!("CARGO_PKG_VERSION")).to_owned();
     header.max_body = args.max_body;
+    header.faults = args.faults.fault.iter().map(ToString::to_string).collect();
+    header.seed = (!header.faults.is_empty()).then_some(args.faults.seed);
     header.command = words;
     redact.apply_header(&mut header);
 
@@ -80,8 +115,11 @@ pub(super) fn recording(args: &TapArgs, command: &[OsString]) -> Result<Recordin
     };
     options.max_body = args.max_body.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
     options.redact = redact;
+    options.keep_credentials = args.keep_credentials;
     let buffer = usize::try_from(args.buffer).unwrap_or(usize::MAX);
-    Ok(Recording { header, options, file, buffer })
+    // In a folder, each session has a name of its own.
+    let is_named = args.to.as_ref().is_some_and(|to| *to == file.path);
+    Ok(Recording { header, options, file, buffer, is_named })
 }
 
 /// The file of a trace.
@@ -105,7 +143,7 @@ fn place(args: &TapArgs, name: &str) -> Result<FileOptions, Problem> {
 
 /// Starts a recorder. Without one, bytes pass all the same.
 pub(super) fn start(recording: Recording) -> ([Option<Feed>; 3], Option<Recorder>) {
-    let Recording { header, options, file, buffer } = recording;
+    let Recording { header, options, file, buffer, .. } = recording;
     match Recorder::start(header, options, file, buffer) {
         Ok((feeds, recorder)) => (feeds.map(Some), Some(recorder)),
         Err(error) => {

@@ -1,28 +1,28 @@
 //! A tap between two sockets: one trace for each connection.
 //!
-//! Bytes pass as they are, so any protocol passes. `ws://` is TCP here: the trace has the handshake and
-//! the WebSocket frames as noise, byte for byte.
+//! Bytes pass as they are, so any protocol passes. `ws://` and `http://` are TCP here: the recorder finds the
+//! messages in the bytes. For fault rules, each piece of such a connection that arrives is a message.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use duet_rpc::transport::{Address, Place, Security};
-use duet_rpc_trace::{Feed, Stop, pump};
-use rustix::fs::Mode;
+use duet_rpc_trace::{Dir, FaultEnd, FaultLink, FaultRule, Feed, Stop, discard, fault_pump, pump};
 
+use super::super::rpc;
 use super::super::watch::WatchTarget;
-use super::child::Ended;
+use super::faults::{self, FaultTotals};
 use super::{LAST_RECORDS, report_losses, settings, show};
 use crate::args::TapArgs;
 use crate::console;
 use crate::exit::Problem;
+use crate::sys::local::{self, LocalListener, LocalPlace, TappedSocket};
+use crate::sys::{self, Ended, TapSignals};
 
 /// The time after which a listener that failed to accept a connection tries again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
@@ -34,15 +34,25 @@ pub(super) fn run(
     connect: &Address,
 ) -> Result<Option<Ended>, Problem> {
     let server = Target::new(connect)?;
-    let listener = Listener::bind(&Target::new(listen)?, listen)
+    if !args.allow_remote && matches!(listen.is_local(), Ok(false)) {
+        return Err(Problem::remote(listen));
+    }
+    let faults = (!args.faults.fault.is_empty()).then(FaultTotals::default).map(Arc::new);
+    if faults.is_some() {
+        faults::check_for_sockets(args, has_messages(connect))?;
+    }
+    let signals = TapSignals::receive().map_err(no_signals)?;
+    let target = Target::new(listen)?;
+    let listener = Listener::bind(&target, listen)
         .map_err(|error| Problem::failure(format!("cannot listen on {listen}: {error}")))?;
+    end_on_signal(signals, target, &args.faults.fault, faults.clone()).map_err(no_signals)?;
     // A wrong option should not wait for the first client.
     let recording = settings::recording(args, &[])?;
+    rpc::announce(&[&listener.address]);
     if args.web {
         let folder = recording.file.path.parent().unwrap_or(Path::new("."));
         show(WatchTarget::Folder(folder.to_owned()));
     }
-    console::say(format_args!("listening on {}", listener.address));
     thread::scope(|scope| {
         loop {
             let client = match listener.accept() {
@@ -54,9 +64,11 @@ pub(super) fn run(
                     continue;
                 }
             };
-            let (server, listener) = (&server, &listener);
+            let (server, listener, faults) = (&server, &listener, faults.as_deref());
             let serve = move || {
-                if let Err(error) = connection(args, client, server, &listener.address, connect) {
+                let connected =
+                    connection(args, client, server, &listener.address, connect, faults);
+                if let Err(error) = connected {
                     console::say(format_args!("cannot connect to {connect}: {error}"));
                 }
             };
@@ -68,6 +80,9 @@ pub(super) fn run(
     })
 }
 
+/// Connections that fault rules have seen. Each has a seed of its own.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
 /// Forwards one connection.
 fn connection(
     args: &TapArgs,
@@ -75,6 +90,7 @@ fn connection(
     server: &Target,
     listen: &str,
     connect: &Address,
+    totals: Option<&FaultTotals>,
 ) -> io::Result<()> {
     let server = Arc::new(server.connect()?);
     let client = Arc::new(client);
@@ -85,14 +101,39 @@ fn connection(
             recording.header.listen = Some(listen.to_owned());
             recording.header.connect = Some(connect.to_string());
             recording.number();
-            settings::start(recording)
+            match recording.claim() {
+                Ok(()) => settings::start(recording),
+                // The bytes of this connection pass all the same.
+                Err(problem) => {
+                    console::say(format_args!("{}", problem.message));
+                    ([None, None, None], None)
+                }
+            }
         }
     };
     let [c2s, s2c, _] = feeds;
     let (from, to) = (Arc::clone(&client), Arc::clone(&server));
-    let c2s = thread::Builder::new().spawn(move || forward(&from, &to, c2s))?;
-    forward(&server, &client, s2c);
-    let _ = c2s.join();
+    match totals {
+        None => {
+            let c2s = thread::Builder::new().spawn(move || forward(&from, &to, c2s))?;
+            forward(&server, &client, s2c);
+            let _ = c2s.join();
+        }
+        Some(totals) => {
+            let mut rules = faults::rules(args, CONNECTIONS.fetch_add(1, Ordering::Relaxed));
+            if !has_messages(connect) {
+                rules = rules.with_pieces();
+            }
+            let link = Arc::new(FaultLink::new(rules, s2c.as_ref(), |_| {})?);
+            totals.begin(&link);
+            let faults = Arc::clone(&link);
+            let c2s = thread::Builder::new()
+                .spawn(move || forward_with_faults(Dir::C2s, &from, &to, &faults, c2s))?;
+            forward_with_faults(Dir::S2c, &server, &client, &link, s2c);
+            let _ = c2s.join();
+            totals.end(&link);
+        }
+    }
     if let Some(recorder) = recorder {
         report_losses(recorder.finish(LAST_RECORDS));
     }
@@ -110,60 +151,95 @@ fn forward(input: &TappedSocket, output: &TappedSocket, mut feed: Option<Feed>) 
     }
 }
 
+/// Forwards one direction through fault rules, and passes on its end.
+fn forward_with_faults(
+    dir: Dir,
+    input: &TappedSocket,
+    output: &TappedSocket,
+    link: &FaultLink,
+    mut feed: Option<Feed>,
+) {
+    match fault_pump(dir, input, output, link, feed.as_mut()) {
+        FaultEnd::Usual(Stop::Eof) => output.shutdown(Shutdown::Write),
+        FaultEnd::HalfClosed => {
+            output.shutdown(Shutdown::Write);
+            discard(input);
+        }
+        FaultEnd::Usual(_) | FaultEnd::Cut => {
+            input.shutdown(Shutdown::Both);
+            output.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Returns `true` if the bytes of a transport are messages in one of our framings.
+fn has_messages(address: &Address) -> bool {
+    matches!(address, Address::Tcp(_) | Address::Unix(_))
+}
+
+/// Ends this process at a signal, as the daemon ends: with exit code 0 if the signal asks for that, and without the
+/// socket's file. Names the fault rules that made no fault.
+fn end_on_signal(
+    signals: TapSignals,
+    target: Target,
+    rules: &[FaultRule],
+    totals: Option<Arc<FaultTotals>>,
+) -> io::Result<()> {
+    let rules = rules.to_vec();
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let signal = signals.first();
+        if let Target::Local(place) = target {
+            local::remove(&place);
+        }
+        if let Some(totals) = totals {
+            totals.report(&rules);
+        }
+        sys::end_by_signal(signal);
+    })?;
+    Ok(())
+}
+
+fn no_signals(error: io::Error) -> Problem {
+    Problem::failure(format!("cannot receive signals: {error}"))
+}
+
 /// The place of a socket.
 enum Target {
     Tcp(String, u16),
-    Unix(std::path::PathBuf),
+    Local(LocalPlace),
 }
 
 impl Target {
     fn new(address: &Address) -> Result<Self, Problem> {
+        if let Some(place) = local::place(address) {
+            return Ok(Target::Local(place));
+        }
         match address {
-            Address::Unix(path) => Ok(Target::Unix(path.clone())),
             Address::Tcp(place) | Address::WebSocket(place, _) | Address::Http(place, _)
                 if place.security == Security::Plain =>
             {
                 let Place { host, port, .. } = place;
                 Ok(Target::Tcp(host.clone(), *port))
             }
-            _ => Err(Problem::usage(format!(
-                "cannot tap {address}: its bytes are encrypted; use tcp://, unix://, ws:// or http://"
-            ))),
+            _ => {
+                let why = match address.is_secure() {
+                    true => "its bytes are encrypted",
+                    false => "a tap cannot stand in between there",
+                };
+                let tapped = local::TAPPED;
+                Err(Problem::usage(format!("cannot tap {address}: {why}; use {tapped}")))
+            }
         }
     }
 
     fn connect(&self) -> io::Result<TappedSocket> {
         match self {
-            Target::Unix(path) => UnixStream::connect(path).map(TappedSocket::Unix),
+            Target::Local(place) => local::connect(place).map(TappedSocket::Local),
             Target::Tcp(host, port) => {
                 let socket = TcpStream::connect((host.as_str(), *port))?;
                 socket.set_nodelay(true)?;
                 Ok(TappedSocket::Tcp(socket))
             }
-        }
-    }
-}
-
-enum TappedSocket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-impl TappedSocket {
-    fn shutdown(&self, how: Shutdown) {
-        // It fails if the other side has closed the connection.
-        let _ = match self {
-            TappedSocket::Tcp(socket) => socket.shutdown(how),
-            TappedSocket::Unix(socket) => socket.shutdown(how),
-        };
-    }
-}
-
-impl AsFd for TappedSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            TappedSocket::Tcp(socket) => socket.as_fd(),
-            TappedSocket::Unix(socket) => socket.as_fd(),
         }
     }
 }
@@ -176,23 +252,15 @@ struct Listener {
 
 enum ListenerKind {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Local(LocalListener),
 }
 
 impl Listener {
     fn bind(target: &Target, address: &Address) -> io::Result<Self> {
         match target {
-            Target::Unix(path) => {
-                // For this user only, from the first moment.
-                let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-                let mut listener = UnixListener::bind(path);
-                let is_used = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
-                if listener.as_ref().is_err_and(is_used) && is_abandoned(path) {
-                    let _ = std::fs::remove_file(path);
-                    listener = UnixListener::bind(path);
-                }
-                rustix::process::umask(before);
-                Ok(Listener { kind: ListenerKind::Unix(listener?), address: address.to_string() })
+            Target::Local(place) => {
+                let kind = ListenerKind::Local(local::bind(place)?);
+                Ok(Listener { kind, address: address.to_string() })
             }
             Target::Tcp(host, port) => {
                 let listener = TcpListener::bind((host.as_str(), *port))?;
@@ -206,9 +274,7 @@ impl Listener {
 
     fn accept(&self) -> io::Result<TappedSocket> {
         match &self.kind {
-            ListenerKind::Unix(listener) => {
-                listener.accept().map(|(socket, _)| TappedSocket::Unix(socket))
-            }
+            ListenerKind::Local(listener) => local::accept(listener).map(TappedSocket::Local),
             ListenerKind::Tcp(listener) => {
                 let (socket, _) = listener.accept()?;
                 socket.set_nodelay(true)?;
@@ -216,11 +282,4 @@ impl Listener {
             }
         }
     }
-}
-
-/// Returns `true` if nobody listens on a socket file: the tap that made it was ended.
-fn is_abandoned(path: &Path) -> bool {
-    let refused = UnixStream::connect(path).err().map(|error| error.kind());
-    refused == Some(io::ErrorKind::ConnectionRefused)
-        && std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket())
 }

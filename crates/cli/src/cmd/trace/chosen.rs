@@ -10,9 +10,6 @@ use duet_rpc_trace::{Facts, FactsTable, Filter, Record, Relation};
 
 use super::input::{Item, Stop, for_each_quietly, is_stdin};
 
-/// The default threshold for late answers, in microseconds.
-pub(super) const SLOW: u64 = 1_000_000;
-
 pub(super) struct Chosen<'a> {
     filter: &'a Filter,
     /// The facts of the whole trace.
@@ -40,7 +37,10 @@ impl<'a> Chosen<'a> {
             let mut known = FactsTable::new(slow);
             for_each_quietly(path, |item| {
                 if let Item::Record(record, _) = item {
-                    known.handle(record);
+                    // The second reading knows everything about an answer when it comes.
+                    if is_answer(&known.handle(record)) {
+                        known.remove(record.seq);
+                    }
                 }
                 Ok(())
             })?;
@@ -53,7 +53,8 @@ impl<'a> Chosen<'a> {
     /// Fills in members that the record lacks. Returns its facts, and whether the filter chose it.
     pub(super) fn judge(&mut self, record: &mut Record<'_>) -> (Facts, bool) {
         let relations = self.running.handle(record);
-        let facts = self.known.as_ref().unwrap_or(&self.running).get(record.seq);
+        let known = self.known.as_ref().filter(|_| !is_answer(&relations));
+        let facts = known.unwrap_or(&self.running).get(record.seq);
         // Only open requests are needed later.
         for relation in &relations {
             if let Relation::Answer { to: Some(asked), .. } = relation {
@@ -65,4 +66,10 @@ impl<'a> Chosen<'a> {
         }
         (facts, self.filter.matches(record, &facts))
     }
+}
+
+/// Returns true for a record with answers alone.
+fn is_answer(relations: &[Relation]) -> bool {
+    let is_answer = |it: &Relation| matches!(it, Relation::Answer { .. });
+    !relations.is_empty() && relations.iter().all(is_answer)
 }

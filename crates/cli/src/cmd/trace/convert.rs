@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader};
 
 use duet_rpc_trace::{ExportFormat, Exporter, ImportError, ImportFormat, import};
 
-use super::chosen::{Chosen, SLOW};
+use super::chosen::Chosen;
 use super::input::{Item, Stop, conclude, flush, for_each, is_stdin, name, output};
-use crate::args::{ConvertArgs, ExportName, ImportName};
+use crate::args::ConvertArgs;
 use crate::console;
 use crate::exit::Exit;
 
@@ -21,16 +21,8 @@ pub(super) fn run(args: &ConvertArgs) -> Exit {
     conclude(converted.map(|()| Exit::Success))
 }
 
-fn export(args: &ConvertArgs, to: ExportName) -> Result<(), Stop> {
-    let format = match to {
-        ExportName::LspInspector => ExportFormat::LspInspector,
-        ExportName::Vscode => ExportFormat::Vscode,
-        ExportName::Har => ExportFormat::Har,
-        ExportName::Otlp => ExportFormat::Otlp,
-        ExportName::Mermaid => ExportFormat::Mermaid,
-        ExportName::Chrome => ExportFormat::Chrome,
-    };
-    let mut chosen = Chosen::twice(&args.file, &args.filter, SLOW, false)?;
+fn export(args: &ConvertArgs, format: ExportFormat) -> Result<(), Stop> {
+    let mut chosen = Chosen::twice(&args.file, &args.filter, args.slow, false)?;
     let mut exporter = Exporter::new(format, output()?);
     for_each(&args.file, |item| {
         match item {
@@ -50,12 +42,7 @@ fn export(args: &ConvertArgs, to: ExportName) -> Result<(), Stop> {
     Ok(())
 }
 
-fn import_log(args: &ConvertArgs, from: ImportName) -> Result<(), Stop> {
-    let format = match from {
-        ImportName::LspInspector => ImportFormat::LspInspector,
-        ImportName::Vscode => ImportFormat::Vscode,
-        ImportName::Mcpsnoop => ImportFormat::Mcpsnoop,
-    };
+fn import_log(args: &ConvertArgs, format: ImportFormat) -> Result<(), Stop> {
     let input: Box<dyn BufRead> = if is_stdin(&args.file) {
         let input = console::stdin().map_err(|error| Stop::reading(&args.file, &error))?;
         Box::new(input.lock())

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write, stdout};
 use std::path::Path;
 
-use duet_rpc_trace::{Change, DiffOptions, Difference, Side, diff, parts};
+use duet_rpc_trace::{Change, Difference, Side, diff, parts, shown_time};
 use serde_json::{Value, json};
 
 use super::input::{Item, Stop, TraceSource, conclude, flush, is_stdin, name, output};
@@ -22,7 +22,7 @@ pub(super) fn run(args: &DiffArgs, global: &Global) -> Exit {
 }
 
 /// The bytes of a trace, for reading twice.
-trait Trace: Read + Seek {}
+pub(in crate::cmd) trait Trace: Read + Seek {}
 
 impl<T: Read + Seek> Trace for T {}
 
@@ -30,16 +30,13 @@ fn compare(args: &DiffArgs, global: &Global) -> Result<Exit, Stop> {
     if is_stdin(&args.first) && is_stdin(&args.second) {
         return Err(Stop::Input("only one of the traces can be stdin".to_owned()));
     }
-    let mut options = DiffOptions::default();
-    options.ignore.clone_from(&args.ignore);
-    options.ignore_methods.clone_from(&args.ignore_method);
-    options.is_unordered = args.unordered;
+    let options = args.compare.options();
     let (first, second) = (open(&args.first)?, open(&args.second)?);
-    let mut report = Report { changes: Vec::new(), counts: [0; 4], written: Ok(()) };
+    let mut report = Report { changes: Vec::new(), counts: Counts::default(), written: Ok(()) };
     let mut output = output()?;
     let in_color = console::may_color(&stdout(), global.no_color);
     diff(first, second, &options, |difference| {
-        report.count(&difference);
+        report.counts.add(&difference);
         match args.json {
             true => report.changes.extend(as_json(difference)),
             false if report.written.is_ok() => {
@@ -53,46 +50,67 @@ fn compare(args: &DiffArgs, global: &Global) -> Result<Exit, Stop> {
         Stop::Input(format!("{}: {error}", name(path)))
     })?;
     report.written.map_err(Stop::Writing)?;
-    let [same, changed, missing, extra] = report.counts;
     let summary = match args.json {
         true => {
-            let changes = report.changes;
-            let counts = json!({
-                "same": same, "changed": changed, "missing": missing, "extra": extra, "differences": changes,
-            });
-            writeln!(output, "{counts}")
+            let mut whole = report.counts.as_json();
+            whole["differences"] = report.changes.into();
+            writeln!(output, "{whole}")
         }
-        false => {
-            writeln!(output, "{same} same, {changed} changed, {missing} missing, {extra} extra")
-        }
+        false => writeln!(output, "{}", report.counts.summary(args.compare.tolerance.is_some())),
     };
     summary.map_err(Stop::Writing)?;
     flush(&mut output)?;
-    Ok(if changed + missing + extra == 0 { Exit::Success } else { Exit::Failed })
+    Ok(if report.counts.is_same() { Exit::Success } else { Exit::Failed })
 }
 
 struct Report {
     /// For one JSON object.
     changes: Vec<Value>,
-    /// Same, changed, missing, extra.
-    counts: [u64; 4],
+    counts: Counts,
     written: std::io::Result<()>,
 }
 
-impl Report {
-    fn count(&mut self, difference: &Difference) {
-        let place = match difference {
-            Difference::Same(_) => 0,
-            Difference::Changed(..) => 1,
-            Difference::Missing(_) => 2,
-            _ => 3,
-        };
-        self.counts[place] += 1;
+/// The number of pairs of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::cmd) struct Counts {
+    same: u64,
+    changed: u64,
+    missing: u64,
+    extra: u64,
+    slower: u64,
+}
+
+impl Counts {
+    pub(in crate::cmd) fn add(&mut self, difference: &Difference) {
+        *match difference {
+            Difference::Same(_) => &mut self.same,
+            Difference::Changed(..) => &mut self.changed,
+            Difference::Missing(_) => &mut self.missing,
+            Difference::Slower(..) => &mut self.slower,
+            _ => &mut self.extra,
+        } += 1;
+    }
+
+    pub(in crate::cmd) fn is_same(&self) -> bool {
+        self.changed + self.missing + self.extra + self.slower == 0
+    }
+
+    pub(in crate::cmd) fn summary(&self, has_times: bool) -> String {
+        let Counts { same, changed, missing, extra, slower } = self;
+        let slower = if has_times { format!(", {slower} slower") } else { String::new() };
+        format!("{same} same, {changed} changed, {missing} missing, {extra} extra{slower}")
+    }
+
+    pub(in crate::cmd) fn as_json(&self) -> Value {
+        let Counts { same, changed, missing, extra, slower } = self;
+        json!({
+            "same": same, "changed": changed, "missing": missing, "extra": extra, "slower": slower,
+        })
     }
 }
 
 /// Opens a trace, and checks that it is one. Stdin and the parts of a rotated trace are read into memory.
-fn open(path: &Path) -> Result<Box<dyn Trace>, Stop> {
+pub(in crate::cmd) fn open(path: &Path) -> Result<Box<dyn Trace>, Stop> {
     let error = |error| Stop::reading(path, &error);
     let mut bytes = Vec::new();
     if is_stdin(path) {
@@ -137,20 +155,29 @@ fn check_begin(path: &Path, input: impl Read) -> Result<(), Stop> {
     match source.read_all(&mut stop_at_record) {
         Err(Stop::Done) => Ok(()),
         Err(stop) => Err(stop),
-        Ok(()) => source.end(),
+        Ok(()) => source.check_header(),
     }
 }
 
-fn write(difference: &Difference, in_color: bool, output: &mut impl Write) -> std::io::Result<()> {
+/// Writes the lines of a difference. A pair without one has none.
+pub(in crate::cmd) fn write(
+    difference: &Difference,
+    in_color: bool,
+    output: &mut impl Write,
+) -> std::io::Result<()> {
     let (sign, color, side, changes): (_, _, &Side, &[Change]) = match difference {
         Difference::Changed(side, changes) => ("changed", "33", side, changes),
         Difference::Missing(side) => ("missing", "31", side, &[]),
+        Difference::Slower(side, ..) => ("slower", "35", side, &[]),
         Difference::Extra(side) => ("extra", "32", side, &[]),
         _ => return Ok(()),
     };
     let sign = if in_color { format!("\x1b[{color}m{sign:7}\x1b[0m") } else { format!("{sign:7}") };
     let (dir, method, seq) = (side.dir.name(), clean(&side.method), side.seq);
     writeln!(output, "{sign} {dir} {method} (record {seq})")?;
+    if let Difference::Slower(_, old, new) = difference {
+        writeln!(output, "        {} → {}", shown_time(*old), shown_time(*new))?;
+    }
     for Change { path, old, new, .. } in changes {
         writeln!(
             output,
@@ -163,7 +190,8 @@ fn write(difference: &Difference, in_color: bool, output: &mut impl Write) -> st
     Ok(())
 }
 
-fn shown(value: Option<&Value>) -> String {
+/// The beginning of a value.
+pub(in crate::cmd) fn shown(value: Option<&Value>) -> String {
     let text = value.map_or("nothing".to_owned(), ToString::to_string);
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => clean(&text[..end]) + "…",
@@ -171,7 +199,8 @@ fn shown(value: Option<&Value>) -> String {
     }
 }
 
-fn as_json(difference: Difference) -> Option<Value> {
+/// The difference as JSON. A pair without one has none.
+pub(in crate::cmd) fn as_json(difference: Difference) -> Option<Value> {
     let row = |kind: &str, side: Side, changes: Vec<Change>| {
         let changes =
             changes.into_iter().map(|it| json!({"path": it.path, "old": it.old, "new": it.new}));
@@ -183,6 +212,11 @@ fn as_json(difference: Difference) -> Option<Value> {
         Difference::Changed(side, changes) => Some(row("changed", side, changes)),
         Difference::Missing(side) => Some(row("missing", side, Vec::new())),
         Difference::Extra(side) => Some(row("extra", side, Vec::new())),
+        Difference::Slower(side, old, new) => {
+            let mut row = row("slower", side, Vec::new());
+            (row["old"], row["new"]) = (old.into(), new.into());
+            Some(row)
+        }
         _ => None,
     }
 }

@@ -4,13 +4,13 @@ mod cat;
 mod check;
 mod chosen;
 mod convert;
-mod diff;
-mod input;
+pub(super) mod diff;
+pub(super) mod input;
 mod redact;
 mod report;
 mod show;
-mod stats;
-mod timeline;
+pub(super) mod stats;
+pub(super) mod timeline;
 
 use crate::args::{Global, TraceArgs, TraceCommand};
 use crate::exit::Exit;

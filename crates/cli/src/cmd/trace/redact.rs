@@ -47,6 +47,12 @@ fn redact(args: &RedactArgs, rules: &Redactions) -> Result<(), Stop> {
         written.map(drop).map_err(Stop::Writing)
     })?;
     writer.flush().map_err(Stop::Writing)?;
-    console::say(format_args!("values were replaced in {count} records"));
+    match count {
+        0 => console::say(format_args!(
+            "warning: no value was replaced: check the names and the pointers with `duet-rpc trace show --full`"
+        )),
+        1 => console::say(format_args!("values were replaced in 1 record")),
+        _ => console::say(format_args!("values were replaced in {count} records")),
+    }
     Ok(())
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::check::Findings;
 use super::timeline::clean;
+use crate::cmd::ci_report;
 
 pub(super) fn text(found: &Findings, file: &str, in_color: bool) -> String {
     let (red, bold, plain) =
@@ -17,11 +18,23 @@ pub(super) fn text(found: &Findings, file: &str, in_color: bool) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(out, "{file}:{line}: {red}{name}{plain}: {text} (record {seq}, {at})");
     }
+    let explained = found.explained.iter().map(|it| ("made by the tap, ", it));
+    for (cause, it) in found.pending.iter().map(|it| ("", it)).chain(explained) {
+        let Finding { seq, at, line, text, .. } = it;
+        let (at, text) = (shown_time(*at), clean(text));
+        let _ = writeln!(out, "{file}:{line}: note: {text} ({cause}record {seq}, {at})");
+    }
     let mut rules: Vec<_> = found.shown.iter().map(|finding| finding.rule).collect();
     rules.sort();
     rules.dedup();
     for rule in &rules {
-        let _ = writeln!(out, "  {bold}{}{plain}: {}", rule.name(), rule.advice());
+        // A command in an advice can be copied.
+        let advice = rule.advice().replace(" FILE", &format!(" {}", shell_word(file)));
+        let _ = writeln!(out, "  {bold}{}{plain}: {advice}", rule.name());
+    }
+    if found.made > 0 {
+        let (made, what) = (found.made, if found.made == 1 { "fault" } else { "faults" });
+        let _ = writeln!(out, "  the tap made {made} {what} on purpose: see `--where kind:fault`");
     }
     let _ = match (found.count, found.shown.len() as u64) {
         (0, _) => writeln!(out, "{file}: no faults"),
@@ -33,47 +46,43 @@ pub(super) fn text(found: &Findings, file: &str, in_color: bool) -> String {
 }
 
 pub(super) fn json(found: &Findings, file: &str) -> String {
-    let findings: Vec<_> = found
-        .shown
-        .iter()
-        .map(|it| {
-            json!({
-                "rule": it.rule.name(), "seq": it.seq, "at": it.at, "line": it.line, "text": it.text,
-            })
+    let as_json = |it: &Finding| {
+        json!({
+            "rule": it.rule.name(), "seq": it.seq, "at": it.at, "line": it.line, "text": it.text,
         })
-        .collect();
-    let report = json!({"file": file, "count": found.count, "findings": findings});
+    };
+    let findings: Vec<_> = found.shown.iter().map(as_json).collect();
+    let pending: Vec<_> = found.pending.iter().map(as_json).collect();
+    let mut report =
+        json!({"file": file, "count": found.count, "findings": findings, "pending": pending});
+    if found.made > 0 {
+        report["made"] = found.made.into();
+        report["explained"] = found.explained.iter().map(as_json).collect();
+    }
     format!("{report}\n")
 }
 
-/// One test for each rule. A rule with findings is a failure.
-pub(super) fn junit(found: &Findings, file: &str, rules: &[Rule]) -> String {
-    let of = |rule: Rule| found.shown.iter().filter(move |finding| finding.rule == rule);
-    let failures = rules.iter().filter(|rule| of(**rule).next().is_some()).count();
-    let tests = rules.len();
-    let file_name = xml(file);
-    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");
-    let _ = writeln!(out, "<testsuites {counts}>");
-    let _ = writeln!(out, "  <testsuite name=\"{file_name}\" {counts}>");
-    for rule in rules {
-        let name = rule.name();
-        let mut texts =
-            of(*rule).map(|it| format!("line {}, record {}: {}", it.line, it.seq, it.text));
-        let Some(first) = texts.next() else {
-            let _ = writeln!(out, "    <testcase classname=\"{file_name}\" name=\"{name}\"/>");
-            continue;
-        };
-        let all: Vec<_> = std::iter::once(first.clone()).chain(texts).collect();
-        let _ = writeln!(out, "    <testcase classname=\"{file_name}\" name=\"{name}\">");
-        let (message, all) = (xml(&first), xml(&all.join("\n")));
-        let _ = writeln!(out, "      <failure message=\"{message}\">{all}</failure>");
-        let _ = writeln!(out, "    </testcase>");
+/// A word of a shell command.
+fn shell_word(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./:@%+=,".contains(it);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
     }
-    out + "  </testsuite>\n</testsuites>\n"
 }
 
-pub(super) fn sarif(found: &Findings, file: &str) -> String {
+/// A suite for each trace, with one test for each rule. A rule with findings is a failure.
+pub(super) fn junit(traces: &[(String, Findings)], rules: &[Rule]) -> String {
+    let text = |it: &Finding| format!("line {}, record {}: {}", it.line, it.seq, it.text);
+    let tests = |found: &Findings| {
+        let of = |rule: Rule| found.shown.iter().filter(move |finding| finding.rule == rule);
+        let case = |rule: &Rule| (rule.name().to_owned(), of(*rule).map(text).collect());
+        rules.iter().map(case).collect()
+    };
+    ci_report::junit(traces.iter().map(|(file, found)| (&**file, tests(found))).collect())
+}
+
+pub(super) fn sarif(traces: &[(String, Findings)]) -> String {
     let rules = Rule::ALL.map(|rule| {
         json!({
             "id": rule.name(),
@@ -81,64 +90,22 @@ pub(super) fn sarif(found: &Findings, file: &str) -> String {
             "help": {"text": rule.advice()},
         })
     });
-    let results: Vec<_> = found
-        .shown
-        .iter()
-        .map(|it| {
-            json!({
-                "ruleId": it.rule.name(),
-                "ruleIndex": Rule::ALL.iter().position(|rule| *rule == it.rule),
-                "level": "error",
-                "message": {"text": it.text},
-                "locations": [{"physicalLocation": {
-                    "artifactLocation": {"uri": uri(file)},
-                    "region": {"startLine": it.line.max(1)},
-                }}],
-            })
+    let all = traces.iter().flat_map(|(file, found)| {
+        let faults = found.shown.iter().map(move |it| (file, "error", it));
+        let notes = found.pending.iter().chain(&found.explained);
+        faults.chain(notes.map(move |it| (file, "note", it)))
+    });
+    let results = all.map(|(file, level, it)| {
+        json!({
+            "ruleId": it.rule.name(),
+            "ruleIndex": Rule::ALL.iter().position(|rule| *rule == it.rule),
+            "level": level,
+            "message": {"text": it.text},
+            "locations": [{"physicalLocation": {
+                "artifactLocation": {"uri": ci_report::uri(file)},
+                "region": {"startLine": it.line.max(1)},
+            }}],
         })
-        .collect();
-    let driver = json!({
-        "name": "duet-rpc",
-        "version": env!("CARGO_PKG_VERSION"),
-        "rules": rules,
     });
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    });
-    format!("{log}\n")
-}
-
-/// Text for XML 1.0, which has no control characters.
-fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(letter),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ if letter.is_control() => out.push('\u{fffd}'),
-            _ => out.push(letter),
-        }
-    }
-    out
-}
-
-/// A path as a relative or absolute URI reference.
-fn uri(path: &str) -> String {
-    let mut out = if path.starts_with('/') { "file://".to_owned() } else { String::new() };
-    for byte in path.bytes() {
-        match byte {
-            b'/' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
-            _ if byte.is_ascii_alphanumeric() => out.push(byte.into()),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    ci_report::sarif(rules.to_vec(), results.collect())
 }

@@ -33,11 +33,14 @@ fn show(args: &ShowArgs, global: &Global) -> Result<(), Stop> {
     };
     let mut show = Show { args, chosen, timeline };
     let mut output = output()?;
-    match is_followed {
-        true => follow(&args.file, &mut show, &mut output)?,
-        false => for_each(&args.file, |item| show.item(item, &mut output))?,
+    if is_followed {
+        follow(&args.file, &mut show, &mut output)?;
+        return flush(&mut output);
     }
-    flush(&mut output)
+    let ending = for_each(&args.file, |item| show.item(item, &mut output))?;
+    flush(&mut output)?;
+    ending.warn(&args.file);
+    Ok(())
 }
 
 struct Show<'a> {

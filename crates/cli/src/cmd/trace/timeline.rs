@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use duet_rpc_trace::{Body, Dir, Facts, Header, Kind, Message, Record, shown_time};
 
 use crate::json;
+use crate::sys::terminal;
 
 /// The columns of a line that is not for a terminal, or for one whose width is not known.
 const WIDTH: usize = 120;
@@ -48,11 +49,8 @@ struct Line {
 
 impl Timeline {
     pub(super) fn new(in_color: bool, is_terminal: bool, is_full: bool) -> Self {
-        let size = is_terminal
-            .then(|| rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok())
-            .flatten()
-            .map(|size| usize::from(size.ws_col));
-        Timeline::with_width(in_color, size.filter(|width| *width > 0).unwrap_or(WIDTH), is_full)
+        let size = is_terminal.then(terminal::columns).flatten();
+        Timeline::with_width(in_color, size.unwrap_or(WIDTH), is_full)
     }
 
     fn with_width(in_color: bool, width: usize, is_full: bool) -> Self {
@@ -164,13 +162,19 @@ fn message_line(record: &Record<'_>, message: &Message<'_>, facts: &Facts) -> Li
 fn other_line(record: &Record<'_>) -> Line {
     let mut line = Line { name: record.kind.name().to_owned(), ..Line::default() };
     line.size = record.size.map(shown_size).unwrap_or_default();
+    if let (Kind::Fault, Some(method)) = (record.kind, &record.method) {
+        line.name = clean(&format!("fault {method}"));
+    }
+    line.id = clean(record.id.as_deref().unwrap_or_default());
     line.body = match &record.body {
+        // `why` has its name.
+        Some(_) if record.kind == Kind::Control => String::new(),
         Some(Body::Msg(text) | Body::Text(text)) => clean(text.trim_end()),
         Some(Body::Bytes(bytes)) => clean(&String::from_utf8_lossy(bytes)),
         None => String::new(),
     };
     line.color = match record.kind {
-        Kind::Noise | Kind::Broken | Kind::Invalid | Kind::Loss => Some(MAGENTA),
+        Kind::Noise | Kind::Broken | Kind::Invalid | Kind::Loss | Kind::Fault => Some(MAGENTA),
         Kind::Stderr => Some(DIM),
         _ => None,
     };
@@ -205,7 +209,7 @@ pub(super) fn shown_size(bytes: u64) -> String {
 }
 
 /// Text of a trace that cannot control the terminal, on one line. Long texts lose their end.
-pub(super) fn clean(text: &str) -> String {
+pub(in crate::cmd) fn clean(text: &str) -> String {
     const LONGEST: usize = 1_000;
     let short: String = text.chars().take(LONGEST).collect();
     json::escape_for_terminal(&short.replace(['\n', '\r', '\t'], " "))
@@ -237,11 +241,11 @@ mod tests {
         for (width, expected) in [
             (
                 80,
-                "    7    1.500000  ← textDocument/semant… 12345…    2.0 ms  \"0123456789abcdefgh…\n",
+                "    7    1.500000  ← textDocument/semant… 12345…   2.00 ms  \"0123456789abcdefgh…\n",
             ),
             (
                 120,
-                "    7    1.500000  ← textDocument/semanticTokens/f… 12345…    2.0 ms    48 KiB  \"0123456789abcdefghijklmnopqrstuvwxyz01…\n",
+                "    7    1.500000  ← textDocument/semanticTokens/f… 12345…   2.00 ms    48 KiB  \"0123456789abcdefghijklmnopqrstuvwxyz01…\n",
             ),
         ] {
             let mut out = Vec::new();

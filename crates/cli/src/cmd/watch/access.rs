@@ -12,11 +12,12 @@
 //! page. Its name contains the port, because browsers share the cookies of all ports of a host. The library checks
 //! requests to `/rpc` again, with its own [`AccessPolicy`](duet_rpc::transport::AccessPolicy).
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
+
+use crate::sys::files;
 
 /// The token of one run of the server.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl PageAccess {
     /// Makes a token of 128 random bits.
     pub(super) fn new(port: u16) -> io::Result<Self> {
         let mut bytes = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        files::fill_random(&mut bytes)?;
         let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(PageAccess { token, port })
     }

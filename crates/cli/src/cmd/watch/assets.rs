@@ -48,6 +48,7 @@ static ASSETS: &[Asset] = assets! {
     "/state.js" SCRIPT "state.js"
     "/stats.js" SCRIPT "stats.js"
     "/table.js" SCRIPT "table.js"
+    "/terms.js" SCRIPT "terms.js"
     "/timeline.js" SCRIPT "timeline.js"
     "/tree.js" SCRIPT "tree.js"
 };

@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use duet_rpc_trace::{Entry, Header, Reader, parts};
-use rustix::process::{Pid, test_kill_process};
 use serde::Serialize;
 
 use super::methods::shorten;
+use super::part::ReadAt;
+use crate::sys::{files, processes};
 
 /// Maximum number of files that are listed: the newest.
 const MOST_FILES: usize = 2000;
@@ -42,6 +43,8 @@ pub(super) struct SessionInfo {
     title: String,
     program: String,
     command: Vec<String>,
+    /// The address of the server, if the tap was between sockets.
+    connect: Option<String>,
     /// RFC 3339.
     start: String,
     bytes: u64,
@@ -132,12 +135,19 @@ fn find_files(target: &WatchTarget) -> Vec<(PathBuf, (u64, u64, u64, i64))> {
     };
     let stamp = |path: PathBuf| {
         let data = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        Some((path, (data.dev(), data.ino(), data.len(), data.mtime())))
+        let (device, inode) = files::identity(&path, &data);
+        Some((path, (device, inode, data.len(), changed(&data))))
     };
     let mut found: Vec<_> = paths.into_iter().filter_map(stamp).collect();
     found.sort_by_key(|(_, stamp)| std::cmp::Reverse(stamp.3));
     found.truncate(MOST_FILES);
     found
+}
+
+/// The time of the last change, in seconds.
+fn changed(data: &fs::Metadata) -> i64 {
+    let since = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.and_then(|since| i64::try_from(since.as_secs()).ok()).unwrap_or_default()
 }
 
 /// Returns true if a file is the one that is known, perhaps longer.
@@ -171,7 +181,7 @@ pub(super) fn read_header(path: &Path) -> io::Result<Option<Header>> {
 fn reads_end(path: &Path, size: u64) -> io::Result<bool> {
     let count = size.min(LAST_BYTES);
     let mut last = vec![0; usize::try_from(count).unwrap_or(0)];
-    File::open(path)?.read_exact_at(&mut last, size - count)?;
+    ReadAt { file: &File::open(path)?, position: size - count }.read_exact(&mut last)?;
     let line = last.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut reader = Reader::new(line.chain(&b"\n"[..]));
     let entry = reader.next_entry()?;
@@ -203,19 +213,15 @@ fn describe(mut parts: Vec<(&PathBuf, &TraceFile, &Header)>) -> Option<SessionIn
     parts.sort_by_key(|(path, _, header)| (header.part, *path));
     let (first_path, _, header) = parts.first()?;
     let (_, last, last_header) = parts.last()?;
-    let is_alive = |pid: u32| {
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-    };
     let state = match (last.has_end, last_header.pid) {
         (true, _) => SessionState::Ended,
-        (false, Some(pid)) if is_alive(pid) => SessionState::Running,
+        (false, Some(pid)) if processes::is_running(pid) => SessionState::Running,
         _ => SessionState::Stopped,
     };
     let name = first_path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let address = header.connect.as_ref().or(header.listen.as_ref());
     let program = match (header.command.first(), address) {
-        (Some(program), _) => program.rsplit('/').next().unwrap_or(program).to_owned(),
+        (Some(program), _) => program.rsplit(['/', '\\']).next().unwrap_or(program).to_owned(),
         (None, Some(address)) => address.clone(),
         (None, None) => name.clone(),
     };
@@ -224,6 +230,7 @@ fn describe(mut parts: Vec<(&PathBuf, &TraceFile, &Header)>) -> Option<SessionIn
         title: shorten(&words.collect::<Vec<_>>().join(" "), 200).to_owned(),
         program: shorten(&program, 100).to_owned(),
         command: header.command.clone(),
+        connect: header.connect.clone(),
         start: header.start.clone(),
         bytes: parts.iter().map(|(_, file, _)| file.stamp.2).sum(),
         state,

@@ -18,7 +18,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use duet_rpc_trace::{Dir, Entry, Facts, Header, Kind, Record};
+use duet_rpc_trace::{Dir, Entry, Facts, Header, Kind, Record, id_key};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -32,7 +32,7 @@ const MOST_RECORDS: u32 = 5_000_000;
 /// The time after which an answer is late.
 pub(super) const LATE: Duration = Duration::from_secs(1);
 
-/// Maximum number of open requests whose cancellation is noticed.
+/// Maximum number of open requests that are found by their id.
 const MOST_OPEN: usize = 100_000;
 
 /// Maximum number of files of a rotated trace.
@@ -48,8 +48,10 @@ pub(super) struct Index {
     open: HashMap<(Dir, Box<str>), u32>,
     /// Number of requests with each fate, in the order of [`Fate::ALL`].
     fates: [u32; 4],
-    /// Number of answers that came late.
-    pub(super) late: u32,
+    /// Number of answers that took more than [`LATE`].
+    late: u32,
+    /// Number of records with bytes that are not a message.
+    pub(super) noise: u32,
     /// Requests whose fate changed after they were indexed, in that order. Queries that have seen them look again.
     pub(super) changed: Vec<u32>,
     /// Counts the times that the index was built from the start.
@@ -105,6 +107,17 @@ impl Index {
         Fate::ALL.iter().position(|it| *it == fate).map_or(0, |place| self.fates[place])
     }
 
+    /// The number of answers that took more than this time, in µs; `None` is [`LATE`].
+    pub(super) fn count_late(&self, late: Option<u64>) -> u32 {
+        if late.is_none_or(|late| Duration::from_micros(late) == LATE) {
+            return self.late;
+        }
+        let is_late_request = |entry: &&IndexEntry| {
+            entry.kind == Kind::Request && self.took(entry).is_some_and(|took| is_late(took, late))
+        };
+        self.entries.iter().filter(is_late_request).count() as u32
+    }
+
     /// The time from a request to its answer, of both.
     pub(super) fn took(&self, entry: &IndexEntry) -> Option<u64> {
         let partner = self.entries.get(entry.partner)?;
@@ -115,20 +128,25 @@ impl Index {
         }
     }
 
-    /// The facts of a request, also for its answer and its cancellation.
-    pub(super) fn facts(&self, entry: &IndexEntry, is_running: bool) -> Facts {
+    /// The facts of a request, also for its answer. A cancellation is only cancelled.
+    pub(super) fn facts(&self, entry: &IndexEntry, is_running: bool, late: Option<u64>) -> Facts {
         let mut facts = Facts::default();
         let request = match entry.kind {
             Kind::Request => Some(entry),
             _ => self.entries.get(entry.partner),
         };
         let Some(request) = request else { return facts };
+        facts.cancelled = request.fate == Fate::Cancelled;
+        if !matches!(entry.kind, Kind::Request | Kind::Response | Kind::Error) {
+            return facts;
+        }
         facts.took = self.took(request);
         let open = facts.took.is_none();
         facts.pending = open && is_running && request.fate == Fate::Open;
+        facts.failed = request.fate == Fate::Failed;
         facts.unanswered = open && !is_running && request.fate == Fate::Open;
-        facts.cancelled = request.fate == Fate::Cancelled;
-        facts.late = is_late(facts.took.unwrap_or_else(|| self.end.saturating_sub(request.at)));
+        let pending_for = facts.pending.then(|| self.end.saturating_sub(request.at));
+        facts.late = facts.took.or(pending_for).is_some_and(|took| is_late(took, late));
         facts
     }
 
@@ -208,18 +226,18 @@ impl Index {
             Kind::Request => {
                 self.change(number, Fate::Open);
                 if let Some(id) = id.filter(|_| self.open.len() < MOST_OPEN) {
-                    self.open.insert((dir, id), number);
+                    self.open.entry((dir, id)).or_insert(number);
                 }
             }
             Kind::Response | Kind::Error => {
-                if let Some(id) = id {
-                    let other = if dir == Dir::C2s { Dir::S2c } else { Dir::C2s };
-                    self.open.remove(&(other, id));
-                }
-                if let Some(request) = of.and_then(|seq| self.entries.find_seq(seq)) {
+                let other = if dir == Dir::C2s { Dir::S2c } else { Dir::C2s };
+                let open = id.and_then(|id| self.open.remove(&(other, id)));
+                // Traces of other programs may not say which request it answers.
+                if let Some(request) = of.and_then(|seq| self.entries.find_seq(seq)).or(open) {
                     self.answer(request, number, kind == Kind::Error);
                 }
             }
+            Kind::Noise | Kind::Broken | Kind::More if dir != Dir::Err => self.noise += 1,
             _ => {}
         }
         if let Some(request) = cancels.and_then(|id| self.open.get(&(dir, id)).copied()) {
@@ -254,7 +272,7 @@ impl Index {
         self.change(request, fate);
         self.changed.push(request);
         let took = self.entries.get(request).and_then(|entry| self.took(entry));
-        self.late += u32::from(took.is_some_and(is_late));
+        self.late += u32::from(took.is_some_and(|took| is_late(took, None)));
     }
 
     fn change(&mut self, number: u32, fate: Fate) {
@@ -270,9 +288,9 @@ impl Index {
     }
 }
 
-/// Returns true if this time to an answer, in µs, is late.
-pub(super) fn is_late(took: u64) -> bool {
-    Duration::from_micros(took) > LATE
+/// Returns true if this time to an answer is late. Both times are in µs; `None` is [`LATE`].
+pub(super) fn is_late(took: u64, late: Option<u64>) -> bool {
+    Duration::from_micros(took) > late.map_or(LATE, Duration::from_micros)
 }
 
 /// The parts of a record that the index needs, without a borrow of its line.
@@ -304,7 +322,7 @@ impl Found {
         Found {
             entry,
             method: record.method.as_deref().map(Box::from),
-            id: record.id.as_deref().map(Box::from),
+            id: record.id.as_deref().map(|id| id_key(id).into()),
             of: record.of,
             cancels: cancelled_id(record),
         }
@@ -327,5 +345,5 @@ fn cancelled_id(record: &Record<'_>) -> Option<Box<str>> {
         return None;
     }
     let message: Message<'_> = serde_json::from_str(record.json()?).ok()?;
-    Some(message.params.id.get().into())
+    Some(id_key(message.params.id.get()).into())
 }

@@ -38,10 +38,10 @@ use tokio::runtime::Builder;
 pub(crate) use self::folder::WatchTarget;
 use self::server::PageServer;
 use self::sessions::Watch;
-use super::interrupt::Interruptions;
 use crate::args::WatchArgs;
 use crate::console;
 use crate::exit::{Exit, Problem};
+use crate::sys::Interruptions;
 
 /// Serves the page until a signal ends it.
 pub(crate) fn run(args: &WatchArgs) -> Exit {

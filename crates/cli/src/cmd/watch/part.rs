@@ -7,12 +7,13 @@
 //! | another file of this name | `Replaced` |
 //! | no file of this name | `Gone`: the open descriptor still reads what was written |
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use duet_rpc_trace::Reader;
+
+use crate::sys::files;
 
 /// Number of first bytes that are compared, to notice a file that was truncated and written again.
 const COMPARED: usize = 256;
@@ -42,7 +43,7 @@ pub(super) enum FileState {
 impl Part {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
-        let identity = identity(&file.metadata()?);
+        let identity = files::identity(path, &file.metadata()?);
         let (path, beginning, block) = (path.to_owned(), Vec::new(), Vec::new());
         Ok(Part { path, reader: Reader::new(file), identity, beginning, block, block_start: 0 })
     }
@@ -69,11 +70,12 @@ impl Part {
             // A folder that cannot be searched for a moment does not change the file.
             Err(_) => return FileState::Same,
         };
-        if identity(&on_disk) != self.identity || on_disk.len() < self.position() {
+        if files::identity(&self.path, &on_disk) != self.identity || on_disk.len() < self.position()
+        {
             return FileState::Replaced;
         }
         let mut beginning = vec![0; self.beginning.len().max(COMPARED)];
-        let count = self.file().read_at(&mut beginning, 0).unwrap_or(0);
+        let count = files::read_at(self.file(), &mut beginning, 0).unwrap_or(0);
         beginning.truncate(count);
         if !beginning.starts_with(&self.beginning) {
             return FileState::Replaced;
@@ -111,19 +113,15 @@ impl Part {
     }
 }
 
-fn identity(data: &Metadata) -> (u64, u64) {
-    (data.dev(), data.ino())
-}
-
 /// Reads from a position, without moving the one of the descriptor.
-struct ReadAt<'a> {
-    file: &'a File,
-    position: u64,
+pub(super) struct ReadAt<'a> {
+    pub(super) file: &'a File,
+    pub(super) position: u64,
 }
 
 impl Read for ReadAt<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(buffer, self.position)?;
+        let count = files::read_at(self.file, buffer, self.position)?;
         self.position += count as u64;
         Ok(count)
     }

@@ -9,8 +9,8 @@ use std::time::Instant;
 use duet_rpc_trace::{Filter, Kind};
 use serde::Deserialize;
 
-use super::entry::IndexEntry;
-use super::index::{Index, is_late};
+use super::entry::{Fate, IndexEntry};
+use super::index::Index;
 
 /// The records that the page wants in a list, and their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(super) struct Selection {
     pub(super) filter: String,
     pub(super) only: Only,
     pub(super) sort: Sort,
-    /// Only requests in this state, by its name on the page.
-    pub(super) state: Option<String>,
+    /// The time after which an answer is late, in µs; `None` is the usual one.
+    pub(super) late: Option<u64>,
     /// Only requests that were open at some time in this range, in µs.
     pub(super) from: Option<u64>,
     pub(super) to: Option<u64>,
@@ -40,7 +40,7 @@ pub(super) enum Sort {
     /// As recorded.
     #[default]
     Time,
-    /// Slowest first. Requests without an answer come before all others.
+    /// Slowest first.
     Took,
 }
 
@@ -103,7 +103,7 @@ impl Query {
             self.sorted = None;
         }
         if self.selection.sort == Sort::Took && self.sorted.is_none() {
-            self.sorted = Some(slowest_first(index, &self.matches));
+            self.sorted = Some(slowest_first(index, &self.matches, self.is_running));
         }
         Ok(())
     }
@@ -152,15 +152,14 @@ impl Query {
     }
 
     fn is_everything(&self) -> bool {
-        let Selection { only, sort, state, from, to, .. } = &self.selection;
-        let is_plain = *only == Only::All && *sort == Sort::Time && state.is_none();
+        let Selection { only, sort, from, to, .. } = &self.selection;
+        let is_plain = *only == Only::All && *sort == Sort::Time;
         is_plain && from.is_none() && to.is_none() && self.filter.is_empty()
     }
 
     /// Looks again at requests whose fate has changed, and at their answers.
     fn look_again(&mut self, index: &mut Index) -> io::Result<()> {
         let depends = self.filter.needs_facts()
-            || self.selection.state.is_some()
             || self.selection.from.is_some()
             || self.selection.sort == Sort::Took;
         while let Some(&number) = index.changed.get(self.changes_seen) {
@@ -186,21 +185,14 @@ impl Query {
         if self.filter.is_empty() {
             return Ok(true);
         }
-        let facts = index.facts(entry, self.is_running);
+        let facts = index.facts(entry, self.is_running, self.selection.late);
         index.read(number, |record| self.filter.matches(record, &facts))
     }
 
     /// Checks the conditions for which the index is enough.
     fn fits_columns(&self, index: &Index, entry: &IndexEntry) -> bool {
-        let Selection { only, state, from, to, .. } = &self.selection;
+        let Selection { only, from, to, .. } = &self.selection;
         if *only == Only::Requests && entry.kind != Kind::Request {
-            return false;
-        }
-        let is_wanted = |state: &String| match &**state {
-            "late" => index.took(entry).is_some_and(is_late),
-            name => entry.fate.name(self.is_running) == Some(name),
-        };
-        if !state.as_ref().is_none_or(is_wanted) {
             return false;
         }
         let end = index.took(entry).map_or(u64::MAX, |took| entry.at.saturating_add(took));
@@ -208,10 +200,15 @@ impl Query {
     }
 }
 
-fn slowest_first(index: &Index, matches: &[u32]) -> Vec<u32> {
-    let took = |number: u32| index.entries.get(number).and_then(|entry| index.took(entry));
-    let mut keyed: Vec<_> =
-        matches.iter().map(|&number| (took(number).unwrap_or(u64::MAX), number)).collect();
+/// Pending requests first, whose time still grows; then the slowest, each request before its answer; then the records
+/// without an answer.
+fn slowest_first(index: &Index, matches: &[u32], is_running: bool) -> Vec<u32> {
+    let took = |number: u32| {
+        let entry = index.entries.get(number)?;
+        let is_pending = is_running && entry.fate == Fate::Open;
+        if is_pending { Some(u64::MAX) } else { index.took(entry) }
+    };
+    let mut keyed: Vec<_> = matches.iter().map(|&number| (took(number), number)).collect();
     keyed.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     keyed.into_iter().map(|(_, number)| number).collect()
 }

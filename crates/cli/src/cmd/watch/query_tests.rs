@@ -35,11 +35,15 @@ fn queries_select_and_sort() {
         (selection("kind:error"), &[4]),
         (selection("took:>150us"), &[0, 4]),
         (selection("is:unanswered"), &[3]),
+        (selection("is:failed"), &[0, 4]),
         (selection("is:pending"), &[]),
         (requests(), &[0, 1, 3]),
-        (Selection { sort: Sort::Took, ..requests() }, &[3, 0, 1]),
-        (Selection { state: Some("ok".into()), ..requests() }, &[1]),
-        (Selection { state: Some("unanswered".into()), ..requests() }, &[3]),
+        (Selection { sort: Sort::Took, ..requests() }, &[0, 1, 3]),
+        (Selection { sort: Sort::Took, ..selection("") }, &[0, 4, 1, 2, 3]),
+        (Selection { filter: "is:failed".into(), ..requests() }, &[0]),
+        (Selection { filter: "is:unanswered".into(), ..requests() }, &[3]),
+        (Selection { late: Some(5), ..selection("is:late kind:request") }, &[0, 1]),
+        (selection("is:late"), &[]),
         (Selection { from: Some(130), to: Some(150), ..requests() }, &[0]),
         (Selection { to: Some(15), ..requests() }, &[0]),
         (Selection { from: Some(300), ..requests() }, &[3]),
@@ -70,6 +74,13 @@ fn queries_notice_answers_that_come_later() {
     append(&path, &format!("{}\n", answer(3, 30, 1, 1, "response")));
     index.advance(&paths, ALL).expect("it can be read");
     assert_eq!(find(&mut pending, &mut index, true), [1]);
+    // In the order of time, it comes before the slow ones, and records without a time behind them.
+    let stderr = r#"{"seq":4,"at":40,"dir":"err","kind":"stderr","text":"x"}"#;
+    append(&path, &format!("{stderr}\n"));
+    index.advance(&paths, ALL).expect("it can be read");
+    let sorted = Selection { sort: Sort::Took, ..Selection::default() };
+    let mut sorted = Query::new(sorted, Filter::parse("").expect("it is well-formed"));
+    assert_eq!(find(&mut sorted, &mut index, true), [1, 0, 2, 3]);
     // The session has ended: nothing is pending any more.
     assert_eq!(find(&mut pending, &mut index, false), [0; 0]);
 }

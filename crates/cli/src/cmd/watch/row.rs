@@ -66,14 +66,24 @@ pub(super) struct RecordDetail {
 }
 
 /// Makes the row of a record.
-pub(super) fn row(index: &mut Index, number: u32, is_running: bool) -> io::Result<Row> {
-    let row = columns(index, number, is_running);
+pub(super) fn row(
+    index: &mut Index,
+    number: u32,
+    is_running: bool,
+    late: Option<u64>,
+) -> io::Result<Row> {
+    let row = columns(index, number, is_running, late);
     index.read(number, |record| complete(row, record))
 }
 
 /// Makes the detail of a record.
-pub(super) fn detail(index: &mut Index, number: u32, is_running: bool) -> io::Result<RecordDetail> {
-    let row = columns(index, number, is_running);
+pub(super) fn detail(
+    index: &mut Index,
+    number: u32,
+    is_running: bool,
+    late: Option<u64>,
+) -> io::Result<RecordDetail> {
+    let row = columns(index, number, is_running, late);
     index.read(number, |record| RecordDetail {
         row: complete(row, record),
         first: record.first,
@@ -94,7 +104,7 @@ pub(super) fn detail(index: &mut Index, number: u32, is_running: bool) -> io::Re
 }
 
 /// The columns that are in the index.
-fn columns(index: &Index, number: u32, is_running: bool) -> Row {
+fn columns(index: &Index, number: u32, is_running: bool, late: Option<u64>) -> Row {
     let Some(entry) = index.entries.get(number) else { return Row::default() };
     let is_request = entry.kind == Kind::Request;
     let partner = Some(entry.partner).filter(|partner| *partner != NONE);
@@ -107,7 +117,7 @@ fn columns(index: &Index, number: u32, is_running: bool) -> Row {
         kind: entry.kind.name(),
         took: index.took(entry),
         state: entry.fate.name(is_running),
-        is_late: is_request && index.took(entry).is_some_and(is_late),
+        is_late: is_request && index.took(entry).is_some_and(|took| is_late(took, late)),
         of: partner.filter(|_| !is_request),
         answer,
         answer_size: answer.and_then(|number| index.entries.get(number)).map(|entry| entry.size),
@@ -149,7 +159,9 @@ fn brief(record: &Record<'_>) -> Option<String> {
                 if is_lossless { "the trace is whole" } else { "the trace has gaps" }.into(),
             );
         }
-        Kind::Eof => return record.why.as_deref().map(|why| shorten(why, BRIEF).to_owned()),
+        Kind::Eof | Kind::Fault => {
+            return record.why.as_deref().map(|why| shorten(why, BRIEF).to_owned());
+        }
         _ => {}
     }
     if let Some(json) = record.json()
@@ -178,7 +190,8 @@ fn exit(record: &Record<'_>) -> String {
 fn notes(record: &Record<'_>) -> Vec<(&'static str, String)> {
     let mut notes = Vec::new();
     if let Some(why) = &record.why {
-        notes.push(("Reason", shorten(why, LONGEST).to_owned()));
+        let name = if record.kind == Kind::Fault { "Fault rule" } else { "Reason" };
+        notes.push((name, shorten(why, LONGEST).to_owned()));
     }
     if matches!(record.kind, Kind::Exit) {
         notes.push(("Exit", exit(record)));

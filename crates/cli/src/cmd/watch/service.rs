@@ -60,11 +60,16 @@ pub(super) struct Page(pub(super) Arc<Watch>);
 impl Page {
     /// Waits until the list of sessions or the session has changed since a version.
     #[rpc]
-    async fn changes(&self, since: u64, session: Option<String>) -> Result<Changes, Failure> {
+    async fn changes(
+        &self,
+        since: u64,
+        session: Option<String>,
+        late: Option<u64>,
+    ) -> Result<Changes, Failure> {
         let deadline = Instant::now() + LONGEST_POLL;
         loop {
             let name = session.clone();
-            let found = self.run(move |watch| Ok(watch.look(since, name))).await?;
+            let found = self.run(move |watch| Ok(watch.look(since, name, late))).await?;
             if found.version > since || Instant::now() >= deadline {
                 return Ok(found);
             }
@@ -81,14 +86,14 @@ impl Page {
         #[rpc(default)] filter: String,
         #[rpc(default)] only: Only,
         #[rpc(default)] sort: Sort,
-        state: Option<String>,
+        late: Option<u64>,
         from: Option<u64>,
         to: Option<u64>,
         offset: u32,
         count: u32,
         locate: Option<u32>,
     ) -> Result<RowsAnswer, Failure> {
-        let selection = Selection { filter, only, sort, state, from, to };
+        let selection = Selection { filter, only, sort, late, from, to };
         self.run(move |watch| {
             let session = watch.session(&session)?;
             let mut session = lock(&session);
@@ -96,7 +101,7 @@ impl Page {
                 let total = query.total(index);
                 let last = offset.saturating_add(count.min(MOST_ROWS)).min(total);
                 let numbers: Vec<_> = (offset..last).filter_map(|place| query.at(place)).collect();
-                let row = |number| row::row(index, number, is_running);
+                let row = |number| row::row(index, number, is_running, late);
                 let rows: io::Result<_> = numbers.into_iter().map(row).collect();
                 Ok(RowsAnswer {
                     generation: index.generation,
@@ -113,11 +118,16 @@ impl Page {
 
     /// One record, without its body.
     #[rpc]
-    async fn record(&self, session: String, record: u32) -> Result<RecordDetail, Failure> {
+    async fn record(
+        &self,
+        session: String,
+        record: u32,
+        late: Option<u64>,
+    ) -> Result<RecordDetail, Failure> {
         self.run(move |watch| {
             let session = watch.session(&session)?;
             let OpenSession { index, is_running, .. } = &mut *lock(&session);
-            row::detail(index, record, *is_running).map_err(|error| unreadable(&error))
+            row::detail(index, record, *is_running, late).map_err(|error| unreadable(&error))
         })
         .await
     }
@@ -172,8 +182,9 @@ impl Page {
         &self,
         session: String,
         #[rpc(default)] filter: String,
+        late: Option<u64>,
     ) -> Result<Statistics, Failure> {
-        let selection = Selection { filter, ..Selection::default() };
+        let selection = Selection { filter, late, ..Selection::default() };
         self.run(move |watch| {
             let session = watch.session(&session)?;
             let mut session = lock(&session);
@@ -190,11 +201,16 @@ impl Page {
 
     /// The number of records over time.
     #[rpc]
-    async fn overview(&self, session: String, buckets: u32) -> Result<Overview, Failure> {
+    async fn overview(
+        &self,
+        session: String,
+        buckets: u32,
+        late: Option<u64>,
+    ) -> Result<Overview, Failure> {
         self.run(move |watch| {
             let session = watch.session(&session)?;
             let index = &lock(&session).index;
-            let buckets = stats::overview(index, buckets.clamp(1, MOST_BUCKETS));
+            let buckets = stats::overview(index, buckets.clamp(1, MOST_BUCKETS), late);
             Ok(Overview { end: index.end, buckets })
         })
         .await

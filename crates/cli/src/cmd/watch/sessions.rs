@@ -62,6 +62,7 @@ pub(super) struct Summary {
     records: u32,
     end: u64,
     states: States,
+    noise: u32,
     /// Bytes that were indexed, and bytes that exist.
     indexed: u64,
     bytes: u64,
@@ -85,7 +86,7 @@ impl Watch {
     }
 
     /// Looks at the files, and reads on in one session.
-    pub(super) fn look(&self, since: u64, name: Option<String>) -> Changes {
+    pub(super) fn look(&self, since: u64, name: Option<String>, late: Option<u64>) -> Changes {
         let mut version = lock(&self.version);
         let mut folder = lock(&self.folder);
         let is_open = |key: &str| lock(&self.open).iter().any(|(open, _)| open == key);
@@ -105,7 +106,7 @@ impl Watch {
                 *version += 1;
                 session.changed = *version;
             }
-            session.summary()
+            session.summary(late)
         });
         let is_old = since > *version;
         Changes {
@@ -180,7 +181,7 @@ impl OpenSession {
         answer
     }
 
-    fn summary(&self) -> Summary {
+    fn summary(&self, late: Option<u64>) -> Summary {
         let index = &self.index;
         let open = index.count(Fate::Open);
         let (indexed, bytes) = index.bytes();
@@ -194,8 +195,9 @@ impl OpenSession {
                 ok: index.count(Fate::Answered),
                 error: index.count(Fate::Failed),
                 cancelled: index.count(Fate::Cancelled),
-                late: index.late,
+                late: index.count_late(late),
             },
+            noise: index.noise,
             indexed,
             bytes,
             problem: self.problem.clone().or_else(|| self.warning()),

@@ -6,7 +6,7 @@ use duet_rpc_trace::{Dir, Kind};
 use serde::Serialize;
 
 use super::entry::{Fate, NONE};
-use super::index::Index;
+use super::index::{Index, is_late};
 
 /// Maximum number of dots in the plot of latencies.
 const MOST_DOTS: usize = 2000;
@@ -14,8 +14,9 @@ const MOST_DOTS: usize = 2000;
 const SLOWEST_DOTS: usize = 200;
 /// Maximum number of methods in the table.
 const MOST_METHODS: usize = 1000;
-/// Bars of the histogram for each factor of ten.
-const BARS_PER_DECADE: f64 = 5.0;
+/// Where the bars of the histogram begin within each factor of ten, in hundredths: five bars of equal width on a
+/// logarithmic scale. A table, because `log10` and `pow` would load libm at every start of the command.
+const BARS_OF_DECADE: [u128; 5] = [100, 158, 251, 398, 631];
 
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -141,7 +142,9 @@ fn count_calls(index: &Index, calls: &[u32], found: &mut Statistics) {
         let Some(entry) = index.entries.get(number) else { continue };
         let method = methods.entry((entry.method, entry.dir)).or_default();
         method.count += 1;
-        method.bytes += u64::from(entry.size);
+        let answer = Some(entry.partner).filter(|_| entry.kind == Kind::Request);
+        let answer = answer.and_then(|answer| index.entries.get(answer));
+        method.bytes += u64::from(entry.size) + answer.map_or(0, |it| u64::from(it.size));
         if entry.kind == Kind::Notification {
             found.notifications += 1;
             continue;
@@ -203,20 +206,26 @@ fn quantiles(count: usize, at: impl Fn(usize) -> u64) -> Latency {
 
 /// Bars of equal width on a logarithmic scale, without empty bars at the ends.
 fn histogram(dots: &[Dot]) -> Vec<Bar> {
-    let bar = |took: u64| ((took.max(1) as f64).log10() * BARS_PER_DECADE).floor() as i32;
-    let edge = |bar: i32| 10_f64.powf(f64::from(bar) / BARS_PER_DECADE).round() as u64;
+    let edges: Vec<u64> = bar_edges().collect();
+    let bar = |took: u64| edges.partition_point(|&edge| edge <= took.max(1)) - 1;
+    let edge = |bar: usize| edges.get(bar).copied().unwrap_or(u64::MAX);
     let (Some(first), Some(last)) = (dots.first(), dots.last()) else { return Vec::new() };
     let (first, last) = (bar(first.took), bar(last.took));
     let new = |it| Bar { from: edge(it), to: edge(it + 1), count: 0, errors: 0 };
     let mut bars: Vec<_> = (first..=last).map(new).collect();
     for dot in dots {
-        let place = usize::try_from(bar(dot.took) - first).unwrap_or(0);
-        if let Some(bar) = bars.get_mut(place) {
-            bar.count += 1;
-            bar.errors += u32::from(dot.state == Some("error"));
-        }
+        let bar = &mut bars[bar(dot.took) - first];
+        bar.count += 1;
+        bar.errors += u32::from(dot.state == Some("error"));
     }
     bars
+}
+
+/// Where bars begin, in order, from 1 to the largest time.
+fn bar_edges() -> impl Iterator<Item = u64> {
+    let decades = (0..).map_while(|power| 10_u128.checked_pow(power));
+    let edges = decades.flat_map(|decade| BARS_OF_DECADE.map(|part| (decade * part + 50) / 100));
+    edges.map_while(|edge| edge.try_into().ok())
 }
 
 /// The slowest dots, and some of the others. `dots` are sorted by latency.
@@ -235,10 +244,12 @@ fn sample(mut dots: Vec<Dot>) -> Vec<Dot> {
 pub(super) struct Bucket {
     count: u32,
     errors: u32,
+    /// Requests whose answer is late or missing.
+    late: u32,
 }
 
-/// The number of records and of errors in each part of the session.
-pub(super) fn overview(index: &Index, buckets: u32) -> Vec<Bucket> {
+/// The number of records, errors and late requests in each part of the session.
+pub(super) fn overview(index: &Index, buckets: u32, late: Option<u64>) -> Vec<Bucket> {
     let mut found = vec![Bucket::default(); buckets as usize];
     for entry in index.entries.iter() {
         let place = u128::from(entry.at) * u128::from(buckets) / (u128::from(index.end) + 1);
@@ -247,6 +258,11 @@ pub(super) fn overview(index: &Index, buckets: u32) -> Vec<Bucket> {
             let is_bad =
                 matches!(entry.kind, Kind::Error | Kind::Noise | Kind::Broken | Kind::Loss);
             bucket.errors += u32::from(is_bad);
+            let is_open = entry.kind == Kind::Request && entry.fate == Fate::Open;
+            let waited = index.took(entry).filter(|_| entry.kind == Kind::Request);
+            let waited = waited.or(is_open.then(|| index.end.saturating_sub(entry.at)));
+            let is_missing = is_open && index.has_end();
+            bucket.late += u32::from(is_missing || waited.is_some_and(|took| is_late(took, late)));
         }
     }
     found
@@ -273,15 +289,17 @@ mod tests {
 
     #[test]
     fn histogram_counts_every_latency_once() {
-        let dots: Vec<_> = [0, 1, 9, 10, 11, 99, 1_000_000]
-            .map(|took| Dot { n: 0, at: 0, took, state: None })
-            .into();
+        let all = [0, 1, 9, 10, 11, 25, 63, 99, 1_000_000, u64::MAX];
+        let dots: Vec<_> = all.map(|took| Dot { n: 0, at: 0, took, state: None }).into();
         let bars = histogram(&dots);
+        assert!(bars.is_sorted_by(|one, next| one.to == next.from), "{bars:?}");
+        for bar in &bars {
+            let is_last = bar.to == u64::MAX;
+            let inside = |took: u64| bar.from <= took.max(1) && (took.max(1) < bar.to || is_last);
+            let expect = all.into_iter().filter(|&took| inside(took)).count();
+            assert_eq!(bar.count as usize, expect, "{bar:?}");
+        }
         assert_eq!(bars.iter().map(|bar| bar.count as usize).sum::<usize>(), dots.len());
-        assert!(
-            bars.iter().all(|bar| bar.from < bar.to || bar.count == 0 || bar.from == 1),
-            "{bars:?}"
-        );
     }
 
     #[test]
@@ -294,7 +312,8 @@ mod tests {
         let advanced = index.advance(std::slice::from_ref(&path), crate::cmd::watch::tests::ALL);
         std::fs::remove_file(path).expect("our file");
         advanced.expect("it can be read");
-        let counts: Vec<_> = overview(&index, 3).iter().map(|it| (it.count, it.errors)).collect();
+        let counts: Vec<_> =
+            overview(&index, 3, None).iter().map(|it| (it.count, it.errors)).collect();
         assert_eq!(counts, [(0, 0), (0, 0), (1, 1)]);
     }
 

@@ -287,8 +287,9 @@ async function events() {
   const bad = await backend.call('events.subscribe', topics('news'));
   assert.deepEqual([bad.error.code, bad.error.data.accepted], [-32602, ['log', 'stats']]);
 
-  checking('the end by SIGTERM');
-  backend.child.kill('SIGTERM');
+  // A Windows program under wine gets SIGINT as Ctrl-C, and no SIGTERM.
+  checking('the end by a signal');
+  backend.child.kill(process.env.END_SIGNAL ?? 'SIGTERM');
   await backend.hasEnded();
 }
 

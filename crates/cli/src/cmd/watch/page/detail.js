@@ -4,7 +4,7 @@ import { $, copy, h, marked, put, visible } from "./dom.js";
 import { DIRECTIONS, STATES, bytes, clock, duration, fate, integer, moment, shell } from "./format.js";
 import { Body, WHOLE, hexView, rawView } from "./body.js";
 import { differences, member, parse, print } from "./json.js";
-import { state } from "./state.js";
+import { lateAfter, state } from "./state.js";
 import { tree } from "./tree.js";
 
 const TABS = { tree: "Tree", raw: "Raw", hex: "Hex", diff: "Diff" };
@@ -35,7 +35,7 @@ export class Detail {
     this.#shown = wanted;
     const turn = ++this.#turn;
     try {
-      const found = await this.#app.rpc.call("record", { session, record });
+      const found = await this.#app.rpc.call("record", { session, record, late: lateAfter() });
       if (turn !== this.#turn) return;
       this.#record = found;
       this.#drawFrame(found);
@@ -131,11 +131,11 @@ export class Detail {
     const base = state.get("base");
     const isBase = base === undefined || base === row.n;
     const previous = await call("previous", { record: row.n });
-    const other = isBase ? null : await call("record", { record: base });
+    const other = isBase ? null : await call("record", { record: base, late: lateAfter() });
     const choices = h("p", { class: "note" },
       other && ["Compared with ", h("button", { type: "button", class: "link", onclick: () => this.#app.openRecord(base) }, `#${integer(other.seq)}`), ". "],
       previous.record !== undefined && h("button", { type: "button", class: "link", onclick: () => state.set({ base: previous.record }) }, "Compare with the previous one of this method"),
-      " ",
+      previous.record !== undefined && " · ",
       h("button", { type: "button", class: "link", onclick: () => state.set({ base: row.n }) }, "Use this record as the base"), " (m)");
     if (!other) {
       return [choices, h("div", { class: "empty" }, h("b", {}, base === row.n ? "This record is the base" : "Nothing to compare with"),
@@ -173,15 +173,17 @@ export class Detail {
 
 const isCallable = (row) => row.dir === "c2s" && (row.kind === "request" || row.kind === "notification") && row.form === "json";
 
-/** The command that sends a message again to a new server of the same kind. */
+/** The command that sends a message again: to a new server of the same kind, or to the address of the server. */
 export function callCommand(message, row, session) {
   const method = member(message, "method");
   const params = member(message, "params");
   const shown = params ? print(params) : "";
   if (!method || shown.length > LONGEST_PARAMS) return null;
   const words = ["duet-rpc", "call"];
+  if (session.connect) words.push("--connect", session.connect);
   if (row.kind === "notification") words.push("--notify");
-  if (row.framing && row.framing !== "ndjson") words.push("--framing", row.framing);
+  // WebSocket and HTTP have no other framing.
+  if (row.framing && !["ndjson", "ws", "http"].includes(row.framing)) words.push("--framing", row.framing);
   words.push(method.value, ...(params ? [shown] : []));
   if (session.command?.length) words.push("--", ...session.command);
   return words.map(shell).join(" ");

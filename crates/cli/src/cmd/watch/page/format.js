@@ -52,7 +52,7 @@ export function clock(ms) {
 export const DIRECTIONS = {
   c2s: { arrow: "→", name: "client to server" },
   s2c: { arrow: "←", name: "server to client" },
-  err: { arrow: "⚠", name: "stderr of the server" },
+  err: { arrow: "≡", name: "stderr of the server" },
   tap: { arrow: "•", name: "the tap" },
 };
 

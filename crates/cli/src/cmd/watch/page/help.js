@@ -5,8 +5,8 @@ import { $, h, put } from "./dom.js";
 const KEYS = [
   ["/", "Edit the filter"],
   ["1 … 5", "Table, pairs, timeline, sequence, statistics"],
-  ["j k", "Next and previous record; also ↓ ↑"],
-  ["g G", "First and last record"],
+  ["j k", "Next and previous record; also ↓ ↑, PgDn PgUp"],
+  ["g G", "First and last record; also Home End"],
   ["Enter", "Open the record"],
   ["p", "Open its request or its answer"],
   ["m", "Use the record as the base of a diff"],
@@ -22,13 +22,16 @@ const TERMS = [
   ["dir:s2c", "c2s, s2c, err (stderr) or tap"],
   ["kind:error", "request, notification, response, error, noise, stderr, …"],
   ["id:7", "the id"],
-  ["took:>100ms", "slower than; also <, and the units µs, ms, s"],
-  ["size:>10k", "larger than; also <, and k, M"],
-  ['text:"foo"', "text in the body"],
-  ["is:pending", "pending, late, cancelled, unanswered or noise"],
+  ["took:>100ms", "slower than; also <, and the units us, ms, s, m"],
+  ["size:>10k", "larger than; also <, and k, M, G"],
+  ["at:<2s", "the time since the start"],
+  ["seq:17", "the number of the record; also < and >"],
+  ['text:"foo"', "text in the body; also foo alone"],
+  ["is:pending", "pending, late, cancelled, failed, unanswered or noise"],
   ["a b", "both"],
   ["a | b", "one of them"],
   ["-a", "not"],
+  ["(a | b) c", "a group"],
 ];
 
 /** Opens the help, or closes it. */

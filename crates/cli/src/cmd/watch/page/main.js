@@ -1,22 +1,38 @@
 // The page: connects, keeps the state of the URL and the views together, and handles keys.
 
-import { $, h, put } from "./dom.js";
+import { $, h, put, visible } from "./dom.js";
 import { Detail } from "./detail.js";
-import { integer, plural } from "./format.js";
+import { duration, integer, plural } from "./format.js";
 import { toggleHelp } from "./help.js";
 import { keyboard } from "./keys.js";
 import { pairsView } from "./pairs.js";
+import { order } from "./records.js";
 import { ConnectionLost, Rpc } from "./rpc.js";
 import { sequenceView } from "./sequence.js";
 import { Sessions } from "./sessions.js";
-import { VIEWS, state } from "./state.js";
+import { LATE, VIEWS, lateAfter, state } from "./state.js";
 import { statsView } from "./stats.js";
 import { tableView } from "./table.js";
+import { split, toggle } from "./terms.js";
 import { timelineView } from "./timeline.js";
 
 const MAKERS = { table: tableView, pairs: pairsView, timeline: timelineView, sequence: sequenceView, stats: statsView };
 const LABELS = { table: "Table", pairs: "Pairs", timeline: "Timeline", sequence: "Sequence", stats: "Statistics" };
-const QUICK = [["Errors", "kind:error"], ["Pending", "is:pending"], ["Slow", "took:>100ms"], ["Noise", "is:noise"], ["stderr", "dir:err"]];
+// Label, filter, number in the summary. Those whose records are not requests show the table. One of them is on at a
+// time: hardly any record is of two kinds.
+const QUICK = [
+  ["Errors", "is:failed", (it) => it.states.error],
+  ["Pending", "is:pending", (it) => it.states.pending],
+  ["No answer", "is:unanswered", (it) => it.states.unanswered],
+  ["Cancelled", "is:cancelled", (it) => it.states.cancelled],
+  ["Late", "is:late", (it) => it.states.late],
+  ["Noise", "is:noise", (it) => it.noise, "table"],
+  ["stderr", "dir:err", () => 0, "table"],
+];
+
+const QUICK_TERMS = QUICK.map(([, filter]) => filter);
+// The choices for the time after which an answer is late, in ms.
+const LATE_AFTER = [10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 60_000];
 
 const SHORTEST_REST = 100;
 
@@ -71,7 +87,7 @@ class App {
 
   choose(session) {
     this.isDetailOpen = false;
-    state.set({ session, record: undefined, base: undefined, from: undefined, to: undefined, fate: undefined }, true);
+    state.set({ session, record: undefined, base: undefined, from: undefined, to: undefined }, true);
   }
 
   openRecord(record) {
@@ -118,8 +134,9 @@ class App {
       type: "button", role: "tab", "data-view": name, title: `${LABELS[name]} (${index + 1})`,
       onclick: () => state.set({ view: name }, true),
     }, LABELS[name])));
-    put($("quick"), QUICK.map(([label, filter]) => h("button", { type: "button", class: "chip", "data-filter": filter,
-      onclick: () => this.#toggleTerm(filter) }, label)));
+    put($("quick"), QUICK.map(([label, filter, , view]) => h("button", { type: "button", class: "chip", "data-filter": filter,
+      onclick: () => this.#toggleTerm(filter, view) }, label, h("i", { class: "num" }))));
+    $("late").onchange = () => state.set({ late: Number($("late").value) * 1000 === LATE ? undefined : Number($("late").value) });
     $("filter").value = state.get("filter") ?? "";
     let typing = 0;
     const take = () => {
@@ -148,21 +165,38 @@ class App {
     state.set({ filter: undefined });
   }
 
-  #toggleTerm(term) {
-    const words = ($("filter").value.trim() || "").split(/\s+/).filter(Boolean);
-    const next = words.includes(term) ? words.filter((it) => it !== term) : [...words, term];
-    $("filter").value = next.join(" ");
-    state.set({ filter: next.join(" ") });
+  // Pairs and the timeline have requests alone: there, a filter for other records would match nothing.
+  #toggleTerm(term, view) {
+    const filter = toggle($("filter").value, term, QUICK_TERMS);
+    $("filter").value = filter;
+    const hasRequestsOnly = ["pairs", "timeline"].includes(state.get("view"));
+    if (view && hasRequestsOnly && split(filter).includes(term)) state.set({ filter, view }, true);
+    else state.set({ filter });
   }
 
   #markBar() {
     for (const tab of $("views").children) tab.setAttribute("aria-selected", tab.dataset.view === state.get("view"));
-    const words = (state.get("filter") ?? "").split(/\s+/);
-    for (const chip of $("quick").children) chip.setAttribute("aria-pressed", words.includes(chip.dataset.filter));
+    const terms = split(state.get("filter") ?? "");
+    QUICK.forEach(([, filter, number], index) => {
+      const chip = $("quick").children[index];
+      chip.setAttribute("aria-pressed", terms.includes(filter));
+      const count = this.summary ? number(this.summary) : 0;
+      put(chip.querySelector("i"), count ? integer(count) : "");
+    });
+    this.#markLate();
     $("clear").hidden = !state.get("filter");
-    $("follow").hidden = this.sessionInfo?.state !== "running" || !["table", "sequence"].includes(state.get("view"));
+    $("follow").hidden = this.sessionInfo?.state !== "running" || !["table", "sequence"].includes(state.get("view"))
+      || (state.get("view") === "table" && order() === "took");
     if (document.activeElement !== $("filter")) $("filter").value = state.get("filter") ?? "";
     document.title = this.sessionInfo ? `${this.sessionInfo.program} – duet-rpc watch` : "duet-rpc watch";
+  }
+
+  // An address may have another time than the choices.
+  #markLate() {
+    const set = lateAfter() / 1000;
+    if (Number($("late").value) === set) return;
+    const times = LATE_AFTER.includes(set) ? LATE_AFTER : [...LATE_AFTER, set].sort((a, b) => a - b);
+    put($("late"), times.map((time) => h("option", { value: time, selected: time === set || undefined }, duration(time * 1000))));
   }
 
   // The width of the detail, dragged with the pointer and kept for the next visit.
@@ -180,11 +214,17 @@ class App {
     if (names.has("session")) {
       this.summary = null;
       this.menu.update();
+      this.#reportUnknown();
+      this.#version = 0;
+      this.#follow();
+    }
+    // The summary counts late answers.
+    if (names.has("late") && !names.has("session")) {
       this.#version = 0;
       this.#follow();
     }
     if (names.has("session") || names.has("view")) this.#showView();
-    else if (names.has("filter")) this.#view?.reload?.();
+    else if (names.has("filter") || names.has("late")) this.#view?.reload?.();
     else if (names.has("from") || names.has("to")) this.#view?.ranged?.();
     if (names.has("record") && state.get("record") === undefined) this.isDetailOpen = false;
     this.#view?.redraw?.();
@@ -229,7 +269,7 @@ class App {
     const poll = ++this.#poll;
     while (this.rpc.isOpen && poll === this.#poll) {
       try {
-        const answer = await this.rpc.call("changes", { since: this.#version, session: state.get("session") });
+        const answer = await this.rpc.call("changes", { since: this.#version, session: state.get("session"), late: lateAfter() });
         if (poll !== this.#poll) return;
         this.#take(answer);
         await this.#rest(answer.summary);
@@ -258,6 +298,7 @@ class App {
     this.menu.update();
     this.#markBar();
     this.#banner("problem", answer.summary?.problem ?? null);
+    this.#reportUnknown();
     if (before !== this.session || !this.#view) {
       this.#showView();
       this.detail.update();
@@ -281,12 +322,20 @@ class App {
     if (answer?.status === 401) this.#banner("lost", "duet-rpc watch was started again. Open the new address that it has printed.");
   }
 
+  // An address with a session that is not here: deleted, or of another folder.
+  #reportUnknown() {
+    const wanted = state.get("session");
+    const isUnknown = wanted !== undefined && !this.sessions.some((it) => it.key === wanted);
+    const shown = this.sessions.length > 0 ? " The newest session is shown instead." : "";
+    this.#banner("unknown", isUnknown ? `There is no session “${visible(wanted)}” in ${this.folder}.${shown}` : null);
+  }
+
   #banners = new Map();
 
   #banner(kind, message) {
     if (message) this.#banners.set(kind, message);
     else this.#banners.delete(kind);
-    const [shown] = ["lost", "error", "problem"].filter((it) => this.#banners.has(it));
+    const [shown] = ["lost", "error", "unknown", "problem"].filter((it) => this.#banners.has(it));
     $("banner").hidden = !shown;
     $("banner").dataset.kind = shown ?? "";
     put($("banner"), shown ? this.#banners.get(shown) : "");

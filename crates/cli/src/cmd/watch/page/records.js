@@ -3,7 +3,7 @@
 import { h, put, $ } from "./dom.js";
 import { List } from "./list.js";
 import { Rows } from "./rows.js";
-import { state } from "./state.js";
+import { lateAfter, state } from "./state.js";
 import { integer } from "./format.js";
 
 export class RecordList {
@@ -35,7 +35,7 @@ export class RecordList {
    * has a mistake. */
   reload() {
     this.#next?.close();
-    const rows = new Rows(this.#app.rpc, this.options.query());
+    const rows = new Rows(this.#app.rpc, { ...this.options.query(), late: lateAfter() });
     rows.addEventListener("change", () => this.#changed(rows));
     this.#next = rows;
   }
@@ -89,7 +89,7 @@ export class RecordList {
 
   // A session that is over is read from its beginning.
   get #mayFollow() {
-    return this.#app.follows && this.options.follows !== false && this.#app.sessionInfo?.state === "running";
+    return this.#app.follows && (this.options.follows?.() ?? true) && this.#app.sessionInfo?.state === "running";
   }
 
   #arrival(position) {
@@ -132,27 +132,53 @@ export class RecordList {
       return [h("b", {}, "No records yet"), h("p", {}, "The page shows them as soon as the tap writes them.")];
     }
     if (this.options.emptyText && !state.get("filter")) return this.options.emptyText();
+    if (this.noun === "request") {
+      return [
+        h("b", {}, "No match"),
+        h("p", {}, "No request matches the filter. Other records may: they are in the table."),
+        h("button", { type: "button", onclick: () => state.set({ view: "table" }, true) }, "Show the table"), " ",
+        this.#clearButton(),
+      ];
+    }
     return [
       h("b", {}, "No match"),
       h("p", {}, `None of ${integer(rows.records)} records matches the filter.`),
-      clearButton(),
+      this.#clearButton(),
     ];
   }
 
   #showMistake() {
     if (!state.get("filter")) return;
     this.empty.hidden = false;
-    put(this.empty, h("b", {}, "The filter has a mistake"), h("p", {}, "The line above says where. Press ? for the filter language."), clearButton());
+    put(this.empty, h("b", {}, "The filter has a mistake"), h("p", {}, "The line above says where. Press ? for the filter language."), this.#clearButton());
+  }
+
+  #clearButton() {
+    const clear = () => {
+      state.set({ from: undefined, to: undefined });
+      this.#app.clearFilter();
+    };
+    return h("button", { type: "button", onclick: clear }, "Clear the filter");
   }
 }
 
-function clearButton() {
-  const clear = () => {
-    $("filter").value = "";
-    state.set({ filter: undefined, from: undefined, to: undefined });
-  };
-  return h("button", { type: "button", onclick: clear }, "Clear the filter");
+/** The head of a list. Each column has a class, a label, a title and perhaps the order that a click on it sets. */
+export function drawHead(head, columns, view) {
+  put(head, columns.map(([name, label, title, sort]) => {
+    if (!sort) return h("span", { class: name, role: "columnheader", title }, label);
+    const active = order() === sort;
+    const choose = () => {
+      state.set({ sort: sort === "took" ? "took" : undefined });
+      drawHead(head, columns, view);
+      view.reload();
+    };
+    return h("span", { class: name, role: "columnheader", "aria-sort": active ? (sort === "took" ? "descending" : "ascending") : "none" },
+      h("button", { type: "button", class: "sort", title, onclick: choose }, label, active ? (sort === "took" ? " ↓" : " ↑") : ""));
+  }));
 }
+
+/** The order of a list. */
+export const order = () => (state.get("sort") === "took" ? "took" : "time");
 
 /** On a phone, a row has two lines. */
 export const isNarrow = () => matchMedia("(max-width: 640px)").matches;

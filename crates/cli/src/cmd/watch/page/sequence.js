@@ -55,7 +55,7 @@ function draw(line, row, before) {
   if (row.id !== undefined) parts.push(`id ${visible(row.id)}`);
   if (row.kind === "response" || row.kind === "error") parts.push(row.kind === "error" ? "error" : "result");
   if (row.took !== undefined && row.kind !== "request") parts.push(duration(row.took));
-  if (row.kind === "noise" || row.kind === "exit" || row.kind === "loss") parts.push(visible(row.brief ?? ""));
+  if (row.kind === "noise" || row.kind === "fault" || row.kind === "exit" || row.kind === "loss") parts.push(visible(row.brief ?? ""));
   else if (row.size !== undefined && row.dir !== "err") parts.push(bytes(row.size));
   text(note, parts.join(" · "));
   line.title = `#${integer(row.seq)}`;

@@ -46,6 +46,7 @@ export class Sessions {
     },
     h("span", { class: `dot ${it.state}`, title: STATES[it.state] ?? "" }),
     h("span", { class: "name" }, visible(it.title)),
+    h("span", { class: "file muted", title: it.key }, visible(it.key)),
     h("span", { class: "when muted num" }, it.started ? clock(it.started) : "", " · ", bytes(it.bytes), it.state === "running" ? "" : ` · ${STATES[it.state] ?? ""}`))));
     if (this.#isOpen && focused) this.menu.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }

@@ -9,11 +9,11 @@ const FIELDS = {
   tab: "tab",
   base: "base",
   sort: "sort",
-  fate: "is",
+  late: "late",
   from: "from",
   to: "to",
 };
-const NUMBERS = new Set(["record", "base", "from", "to"]);
+const NUMBERS = new Set(["record", "base", "from", "to", "late"]);
 export const VIEWS = ["table", "pairs", "timeline", "sequence", "stats"];
 
 class State extends EventTarget {
@@ -74,3 +74,7 @@ function write(values) {
 }
 
 export const state = new State();
+
+/** The time after which an answer is late, in µs. */
+export const LATE = 1_000_000;
+export const lateAfter = () => (state.get("late") > 0 ? Math.round(state.get("late") * 1000) : LATE);

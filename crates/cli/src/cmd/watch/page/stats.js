@@ -1,9 +1,9 @@
 // Statistics: totals, latency plots, and a table of methods.
 
 import { h, put, visible } from "./dom.js";
-import { bytes, duration, integer } from "./format.js";
+import { bytes, duration, integer, plural } from "./format.js";
 import { color, logScale, plot, roundDuration, tickLabel, ticks } from "./chart.js";
-import { state } from "./state.js";
+import { lateAfter, state } from "./state.js";
 
 const COLUMNS = [
   ["method", "Method", (it) => it.method],
@@ -39,7 +39,7 @@ export function statsView(app) {
 
   async function load() {
     try {
-      const answer = await app.rpc.call("stats", { session: app.session, filter: state.get("filter") ?? "" });
+      const answer = await app.rpc.call("stats", { session: app.session, filter: state.get("filter") ?? "", late: lateAfter() });
       if (closed) return;
       if (answer.scanned < answer.all) {
         app.report({ total: 0, records: answer.all, scanned: answer.scanned, isLoaded: true });
@@ -62,14 +62,14 @@ export function statsView(app) {
     const card = (label, value, note, tone) =>
       h("div", { class: `card ${tone ?? ""}` }, h("span", { class: "muted" }, label), h("b", { class: "num" }, value), h("i", { class: "muted num" }, note));
     put(cards,
-      card("Requests", integer(data.requests), `${integer(data.notifications)} notifications`),
+      card("Requests", integer(data.requests), plural(data.notifications, "notification")),
       card("Errors", integer(data.errors), data.requests ? `${((100 * data.errors) / data.requests).toFixed(1)} % of all` : "", data.errors && "bad"),
       card("No answer", integer(data.open), `${integer(data.cancelled)} cancelled`, data.open && "warn"),
       card("Median", data.p50 === undefined ? "–" : duration(data.p50), data.p95 === undefined ? "" : `p95 ${duration(data.p95)}`),
       card("Slowest", data.max === undefined ? "–" : duration(data.max), data.p99 === undefined ? "" : `p99 ${duration(data.p99)}`),
-      card("Client → server", bytes(data.bytesUp), `${integer(data.countUp)} messages`),
-      card("Server → client", bytes(data.bytesDown), `${integer(data.countDown)} messages`),
-      card("Stray output", integer(data.noise), `${integer(data.stderr)} stderr lines`, data.noise && "bad"));
+      card("Client → server", bytes(data.bytesUp), plural(data.countUp, "message")),
+      card("Server → client", bytes(data.bytesDown), plural(data.countDown, "message")),
+      card("Stray output", integer(data.noise), plural(data.stderr, "stderr line"), data.noise && "bad"));
     histogram.redraw();
     scatter.redraw();
     drawTable();
@@ -89,7 +89,7 @@ export function statsView(app) {
         h("td", { class: "method" }, h("button", { type: "button", class: "link", title: "Show its records", onclick: () => app.filterBy(`method:${quote(it.method)}`) }, visible(it.method))),
         h("td", { class: "dir" }, it.dir === "s2c" ? "←" : "→"),
         number(it.count), number(it.errors, it.errors ? "bad" : "dim"), number(it.open, it.open ? "warn" : "dim"),
-        latency(it.p50), h("td", { class: "num p95" }, bar((it.p95 ?? 0) / slowest), duration(it.p95)), latency(it.p99), latency(it.max),
+        latency(it.p50), h("td", { class: "num p95", title: "The bar compares the p95 of the methods: its width is the square root of the share" }, bar((it.p95 ?? 0) / slowest), duration(it.p95)), latency(it.p99), latency(it.max),
         h("td", { class: "num" }, bytes(it.bytes))))));
   }
 
@@ -125,13 +125,20 @@ export function statsView(app) {
     context.textAlign = "center";
     context.fillStyle = color("muted");
     for (const decade of scale.decades) context.fillText(roundDuration(decade), x(decade), height - 4);
-    for (const [name, value] of [["p50", data.p50], ["p95", data.p95], ["p99", data.p99]]) {
-      if (value === undefined) continue;
+    const quantiles = [["p50", data.p50], ["p95", data.p95], ["p99", data.p99]].filter(([, value]) => value !== undefined);
+    context.fillStyle = color("text");
+    for (const [, value] of quantiles) context.fillRect(x(value), PAD.top, 1, base - PAD.top);
+    // The names after all lines, each on a ground of its own: no line crosses them.
+    context.textAlign = "left";
+    quantiles.forEach(([name, value], index) => {
+      const wide = context.measureText(name).width;
+      const left = Math.min(x(value) + 3, width - PAD.right - wide);
+      const top = PAD.top + 13 * index;
+      context.fillStyle = color("bg");
+      context.fillRect(left - 1, top, wide + 2, 12);
       context.fillStyle = color("text");
-      context.fillRect(x(value), PAD.top, 1, base - PAD.top);
-      context.textAlign = "left";
-      context.fillText(name, x(value) + 3, PAD.top + 8 + 12 * ["p50", "p95", "p99"].indexOf(name));
-    }
+      context.fillText(name, left, top + 9);
+    });
   }
 
   function place(width, height) {

@@ -2,18 +2,18 @@
 
 import { h, visible } from "./dom.js";
 import { DIRECTIONS, STATES, fate, bytes, duration, integer, moment } from "./format.js";
-import { RecordList, cells, isNarrow, text } from "./records.js";
+import { RecordList, cells, drawHead, isNarrow, order, text } from "./records.js";
 import { state } from "./state.js";
 
 const COLUMNS = [
   ["seq num", "#", "Number of the record in the trace"],
-  ["at num", "Time", "Seconds since the start of the session"],
+  ["at num", "Time", "Seconds since the start of the session: in this order", "time"],
   ["dir", "", "Direction"],
   ["kind", "Kind"],
   ["id num", "Id"],
   ["method", "Method"],
   ["brief", "Content"],
-  ["took num", "Took", "Time from the request to its answer"],
+  ["took num", "Took", "Time from the request to its answer: slowest first", "took"],
   ["size num", "Size", "Size of the body"],
 ];
 const CLASSES = COLUMNS.map(([name]) => name);
@@ -25,16 +25,17 @@ export function kindLabel(row) {
 }
 
 export function tableView(app) {
-  const head = h("div", { class: "head row-grid", role: "row" },
-    COLUMNS.map(([name, label, title]) => h("span", { class: name, role: "columnheader", title }, label)));
+  const head = h("div", { class: "head row-grid", role: "row" });
   const view = new RecordList(app, {
     height: isNarrow() ? 42 : 24,
     label: "Records",
     className: "table",
     head,
-    query: () => ({ session: app.session, filter: state.get("filter") ?? "", only: "all" }),
+    query: () => ({ session: app.session, filter: state.get("filter") ?? "", only: "all", sort: order() }),
+    follows: () => order() === "time",
     draw: drawRow,
   });
+  drawHead(head, COLUMNS, view);
   return view;
 }
 

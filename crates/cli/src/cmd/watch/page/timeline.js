@@ -5,7 +5,7 @@ import { h, put, visible } from "./dom.js";
 import { STATES, duration, fate, integer } from "./format.js";
 import { color, plot, tickLabel, ticks } from "./chart.js";
 import { RecordList, cells, text } from "./records.js";
-import { state } from "./state.js";
+import { lateAfter, state } from "./state.js";
 
 const CLASSES = ["method", "took num", "lane"];
 const BUCKETS = 240;
@@ -33,7 +33,7 @@ export function timelineView(app) {
     label: "Timeline",
     className: "timeline",
     head,
-    follows: false,
+    follows: () => false,
     query: () => ({
       session: app.session, filter: state.get("filter") ?? "", only: "requests", sort: "time",
       from: state.get("from"), to: state.get("to"),
@@ -102,7 +102,7 @@ export function timelineView(app) {
     const most = Math.max(1, ...overview.buckets.map((it) => it.count));
     const step = width / Math.max(1, overview.buckets.length);
     const base = height - 14;
-    overview.buckets.forEach(({ count, errors }, index) => {
+    overview.buckets.forEach(({ count, errors, late }, index) => {
       if (count === 0) return;
       // A square root, so that one record beside a thousand stays visible.
       const tall = (value) => (value === 0 ? 0 : Math.max(2, Math.sqrt(value / most) * (base - 4)));
@@ -110,6 +110,9 @@ export function timelineView(app) {
       context.fillRect(index * step, base - tall(count), Math.max(1, step - 0.5), tall(count));
       context.fillStyle = color("red");
       context.fillRect(index * step, base - tall(errors), Math.max(1, step - 0.5), tall(errors));
+      // Above the bars, because late requests are few.
+      context.fillStyle = color("amber");
+      if (late) context.fillRect(index * step - 1, 0, Math.max(3, step), 4);
     });
     context.fillStyle = color("muted");
     const found = ticks(0, overview.end, width / 110);
@@ -141,7 +144,7 @@ export function timelineView(app) {
 
   async function load() {
     try {
-      overview = await app.rpc.call("overview", { session: app.session, buckets: BUCKETS });
+      overview = await app.rpc.call("overview", { session: app.session, buckets: BUCKETS, late: lateAfter() });
     } catch {
       return;
     }
