@@ -17,9 +17,21 @@ function ask(profile, method) {
   return JSON.parse(text);
 }
 
+/** The named schemas of all documents that were asked for. */
+const schemas = {};
+
+/** The document of this profile. */
+function discover(profile) {
+  const document = ask(profile, 'rpc.discover');
+  Object.assign(schemas, document.components?.schemas);
+  return document;
+}
+
 /** Converts a schema into a type. A keyword that is not known here is an error, so that none is lost silently. */
 function typeOf(schema, indent) {
-  const { type, enum: values, items, properties, required, ...unknown } = schema;
+  if (schema === true) return 'unknown';
+  if (schema.$ref !== undefined) return typeOf(named(schema.$ref), indent);
+  const { type, enum: values, items, properties, required, description, ...unknown } = schema;
   if (Object.keys(unknown).length > 0) throw new Error(`unknown keywords in a schema: ${Object.keys(unknown)}`);
   if (values !== undefined) return values.map(quote).join(' | ');
   if (Array.isArray(type)) return type.map((each) => typeOf({ type: each }, indent)).join(' | ');
@@ -50,6 +62,13 @@ function typeOf(schema, indent) {
     default:
       throw new Error(`unknown type in a schema: ${type}`);
   }
+}
+
+/** The schema that a reference names. */
+function named(reference) {
+  const schema = schemas[reference.replace('#/components/schemas/', '')];
+  if (schema === undefined) throw new Error(`a reference to nowhere: ${reference}`);
+  return schema;
 }
 
 function object(members, indent) {
@@ -102,8 +121,8 @@ function quote(text) {
  * the document. */
 function profiles() {
   const editor = ask('editor', 'listMethods').map(({ name }) => name);
-  const desktop = ask('desktop', 'rpc.discover').methods;
-  const agent = ask('agent', 'rpc.discover').methods;
+  const desktop = discover('desktop').methods;
+  const agent = discover('agent').methods;
   const isIn = (methods) => {
     const names = new Set(methods.map((method) => method.name ?? method));
     return ({ name }) => names.has(name);
