@@ -29,7 +29,9 @@ fn record(how: u8, step: usize, bytes: &[u8]) {
     let sink = |record: &Record<'_>| {
         writer.record(record).expect("memory can be written");
     };
-    let mut session = Session::new(Options::default(), sink);
+    let mut options = Options::default();
+    options.keep_credentials = true;
+    let mut session = Session::new(options, sink);
     for (at, (dir, chunk)) in chunks.iter().enumerate() {
         session.handle_bytes(*dir, at as u64, chunk);
     }

@@ -14,3 +14,10 @@ mod log_limit;
 pub mod remote;
 #[path = "../../crates/duet-rpc/src/sync.rs"]
 mod sync;
+
+/// The parts of the library's seam to the system that these files use.
+#[path = "../../crates/duet-rpc/src/sys/unix"]
+mod sys {
+    #[allow(dead_code, unexpected_cfgs, reason = "only the library uses the rest")]
+    pub(crate) mod files;
+}

@@ -5,6 +5,7 @@
 #[allow(dead_code, unused_imports, reason = "only the library uses the rest")]
 mod web {
     pub(super) mod access;
+    mod headers;
     mod status;
 }
 

@@ -28,8 +28,12 @@ struct Messages;
 struct Middleware;
 #[doc = include_str!("../../../docs/migrating.md")]
 struct Migrating;
+#[doc = include_str!("../../../docs/openrpc.md")]
+struct OpenRpc;
 #[doc = include_str!("../../../docs/ordering.md")]
 struct Ordering;
+#[doc = include_str!("../../../docs/scale.md")]
+struct Scale;
 #[doc = include_str!("../../../docs/serving.md")]
 struct Serving;
 #[doc = include_str!("../../../docs/testing.md")]

@@ -6,6 +6,7 @@ mod harness;
 pub mod orphans;
 pub mod soak;
 pub mod unread;
+pub mod vanish;
 
 pub use harness::counters::{Counters, Failure, Group};
 pub use harness::profile::{Profile, Transport};

@@ -26,12 +26,24 @@ fn live(options: &ChaosOptions) -> ChaosReport {
 
 #[test]
 fn l3_l4_l5_l7_l10_every_life_ends_as_it_should() {
-    let lives = kinds().len() + 40;
+    let lives = kinds(false).len() + 40;
     let options =
         ChaosOptions { seed: 8, lives, jobs: 8, patience: PATIENCE, ..ChaosOptions::default() };
     let report = live(&options);
     assert!(report.is_good(PATIENCE), "{report}\n{:#?}", report.failed());
-    assert_eq!(report.lived() + report.skipped().len(), kinds().len(), "{report}");
+    assert_eq!(report.lived() + report.skipped().len(), kinds(false).len(), "{report}");
+}
+
+/// Each kind once alone and once behind `duet-rpc tap`, and some more with a trace that cannot be written.
+#[test]
+fn w1_w3_w4_w6_every_life_behind_a_tap_is_the_same() {
+    let lives = kinds(true).len() + 12;
+    let (seed, patience) = (8, PATIENCE);
+    let options =
+        ChaosOptions { seed, lives, jobs: 2, patience, tap: true, ..ChaosOptions::default() };
+    let report = live(&options);
+    assert!(report.failed().is_empty(), "{report}\n{:#?}", report.failed());
+    assert_eq!(report.lived() + report.skipped().len(), kinds(true).len(), "{report}");
 }
 
 /// Runs lives with a script in place of the daemon, which is `$REAL` there. A failure must contain `expect`.

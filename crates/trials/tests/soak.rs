@@ -1,7 +1,6 @@
 //! A short soak: a fixed amount of work on any machine. Also checks that soak finds each of many faults.
 #![cfg(unix)]
 
-use std::fs;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -59,51 +58,56 @@ fn the_same_seed_repeats_the_same_steps() {
     assert_eq!(game(), game());
 }
 
+/// The server ends with another status.
+const STATUS: &str = "status";
+
 #[test]
 fn every_sabotage_is_noticed() {
-    // The sabotage, and a word of the expected failure.
+    const CANCEL: &str = "$/cancelRequest|notifications/cancelled";
+    let (cancel, notice) = (
+        format!("drop dir:c2s method:{CANCEL}"),
+        format!("drop dir:c2s kind:notification -method:{CANCEL}"),
+    );
+    // A fault rule, and a word of the expected failure.
     let rows = [
-        ("mute", "does not come"),
-        ("answer-lost", "does not come"),
-        ("wrong-id", "nothing is due with this id"),
-        ("wrong-result", "due"),
-        ("error-code", "due"),
-        ("error-data", "due"),
-        ("short-count", ""),
-        ("stray-print", ""),
-        ("call-lost", "does not"),
-        ("event-lost", ""),
-        ("event-twice", ""),
-        ("cancel-lost", "does not come"),
-        ("notice-lost", "the errors in the log"),
-        ("status", "ends badly"),
-        ("misspelled", "differs from the due one"),
+        ("drop dir:s2c", "does not come"),
+        ("drop dir:s2c kind:response|error nth:2", "does not come"),
+        ("corrupt=id dir:s2c kind:response|error nth:2", "nothing is due with this id"),
+        ("set=/result=\"sabotage\" dir:s2c kind:response nth:2", "due"),
+        ("set=/error/code=-32099 dir:s2c", "due"),
+        ("unset=/error/data dir:s2c", "due"),
+        ("corrupt=length dir:s2c nth:2", ""),
+        ("corrupt=print dir:s2c nth:2", ""),
+        ("drop dir:s2c kind:request", "does not"),
+        ("drop dir:s2c kind:notification", ""),
+        ("dup dir:s2c kind:notification", ""),
+        (&cancel, "does not come"),
+        (&notice, "the errors in the log"),
+        (STATUS, "ends badly"),
+        ("unset=/result dir:s2c", "differs from the due one"),
     ];
-    // A folder in which the saboteur has the name of the test bed.
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("soak");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(folder.join("real")).expect("a folder can be made");
-    let links = [(programs::saboteur(), "testbed"), (programs::testbed(), "real/testbed")];
-    for (program, place) in links {
-        std::os::unix::fs::symlink(program, folder.join(place)).expect("a link can be made");
-    }
-    let sabotaged = |mischief: &str, patience: u64| {
-        // The saboteur reads its task from the environment.
-        let program =
-            vec!["env".into(), format!("SABOTAGE={mischief}").into(), folder.join("testbed")];
+    let sabotaged = |rule: &str, patience: u64| {
+        let mut program = vec![programs::duet_rpc()];
+        let is_status = rule == STATUS;
+        let rule = if is_status { "delay=0s dir:s2c" } else { rule };
+        program.extend(["tap", "--no-record", "--fault", rule, "--"].map(PathBuf::from));
+        if is_status {
+            program.extend(["sh", "-c", "\"$0\" \"$@\"; exit 3"].map(PathBuf::from));
+        }
+        program.push(programs::testbed());
         let patience = Duration::from_secs(patience);
         // One round with this seed contains everything that can be sabotaged.
         run(&Plan { seed: 2, program, patience, ..plan(Profile::Agent, Transport::Stdio, 1) })
     };
-    if let Err(broken) = sabotaged("nothing", 60) {
+    if let Err(broken) = sabotaged("delay=0s dir:s2c", 60) {
         panic!("it fails for another reason: {broken}");
     }
     thread::scope(|scope| {
-        for (mischief, word) in rows {
+        for (rule, word) in rows {
             let sabotaged = &sabotaged;
             scope.spawn(move || {
-                let broken = sabotaged(mischief, 3).expect_err(mischief);
-                assert!(broken.what.contains(word), "{mischief}: {broken}");
+                let broken = sabotaged(rule, 3).expect_err(rule);
+                assert!(broken.what.contains(word), "{rule}: {broken}");
             });
         }
     });

@@ -194,11 +194,11 @@ fn goals(view: View<'_>) -> Vec<Goal> {
         ),
         here(
             "S5",
-            "memory when idle",
+            "memory of a server on the library when idle",
             format!("< {} MiB", IDLE_KIB / 1024),
             checks::idle_memory_below(view, IDLE_KIB),
         ),
-        elsewhere("S5", "size of the command", "< 5 MiB"),
+        elsewhere("S5", "memory of the command itself when idle, without file pages", "≤ 512 KiB"),
     ]
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 
 use super::prelude::*;
+use super::tapped::Tap;
 
 /// Maximum time from the cause of an end to the end (L5).
 pub(super) const BOUND: Duration = Duration::from_secs(2);
@@ -89,6 +90,8 @@ impl Trial<'_> {
         self.check_output(&ending);
         self.check_stderr();
         self.check_traces();
+        self.check_tree();
+        self.keep_end(status, &ending);
         if !self.life.complaints.is_empty() {
             self.tell_stderr();
         }
@@ -100,7 +103,8 @@ impl Trial<'_> {
         let took = end.saturating_duration_since(trigger);
         let late = self.world.lag.late_between(trigger, end);
         (self.life.took, self.life.late) = (Some(took), late);
-        let bound = BOUND.mul_f64(self.world.patience) + late;
+        let delay = self.tap.as_ref().map_or(Duration::ZERO, Tap::delay);
+        let bound = (BOUND + delay).mul_f64(self.world.patience) + late;
         self.check(took <= bound, format_args!("it took {took:?} to end, and may take {bound:?}"));
     }
 

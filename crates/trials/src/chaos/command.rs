@@ -23,6 +23,9 @@ pub struct ChaosOptions {
     /// Run only kinds whose name starts with KIND
     #[arg(long, value_name = "KIND")]
     pub only: Option<String>,
+    /// Run each life once alone and once behind `duet-rpc tap`, and compare both
+    #[arg(long)]
+    pub tap: bool,
     /// Factor for all time limits, for a busy machine
     #[arg(long, default_value_t = 1.0, value_parser = patience)]
     pub patience: f64,
@@ -58,7 +61,7 @@ impl Default for ChaosOptions {
 pub fn main() -> ExitCode {
     let options = ChaosOptions::parse();
     let done = if options.list {
-        kinds().into_iter().for_each(say);
+        kinds(options.tap).into_iter().for_each(say);
         Ok(true)
     } else if options.smallest {
         World::new(&options).and_then(|world| smallest(&world)).map(|()| true)
@@ -94,7 +97,8 @@ fn tell(life: &Life, options: &ChaosOptions) {
         [] => text.push_str(": passed\n"),
         complaints => {
             let only = options.only.as_ref().map_or(String::new(), |it| format!(" --only {it}"));
-            let again = format!("--seed {} --life {}{only}", options.seed, life.number);
+            let tap = if options.tap { " --tap" } else { "" };
+            let again = format!("--seed {} --life {}{only}{tap}", options.seed, life.number);
             text.push_str(&format!(" FAILED; to repeat it: scripts/chaos {again}\n"));
             complaints.iter().for_each(|complaint| text.push_str(&format!("  {complaint}\n")));
         }

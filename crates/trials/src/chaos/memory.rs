@@ -10,9 +10,9 @@ pub(super) const KINDS: &[Kind] = &[
     // The daemon reports that it cannot start, or serves normally.
     ("memory-little", |t| {
         t.is_testbed = false;
-        let kib = 3_000 + t.random.below(40_000);
+        let kib = 3_000 + t.random.below(40_000 + program_kib());
         start_limited(t, kib)?.messages(10).close_stdin();
-        if kib >= LITTLE {
+        if kib >= LITTLE + program_kib() {
             return t.finish(complete());
         }
         t.excused.extend(WITHOUT_MEMORY);
@@ -25,7 +25,7 @@ pub(super) const KINDS: &[Kind] = &[
     // With enough memory, the daemon survives any demand of a remote.
     ("memory-hostile", |t| {
         t.is_testbed = false;
-        for _ in 0..1 + start_limited(t, ENOUGH)?.random.below(4) {
+        for _ in 0..1 + start_limited(t, ENOUGH + program_kib())?.random.below(4) {
             let what = *t.random.pick(&WANTS);
             want(t, what);
             if t.random.once_in(2) {
@@ -36,7 +36,9 @@ pub(super) const KINDS: &[Kind] = &[
     }),
     // Handlers that occupy the maximum number of threads.
     ("memory-threads", |t| {
-        for _ in 0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS)?.random.below(3) {
+        for _ in
+            0..1 + start_limited(t.testbed(), ENOUGH_FOR_THREADS + program_kib())?.random.below(3)
+        {
             want(t, THREADS);
             let what = *t.random.pick(&WANTS);
             want(t, what);
@@ -61,13 +63,13 @@ pub(super) const KINDS: &[Kind] = &[
     }),
 ];
 
-/// KiB with which every profile serves any input.
+/// KiB beside the program with which every profile serves any input.
 const ENOUGH: usize = 64 * 1024;
 /// KiB for the same with handlers that occupy a thread each, 32 at most.
 const ENOUGH_FOR_THREADS: usize = 192 * 1024;
 /// Descriptors with which every profile serves.
 const ENOUGH_FILES: usize = 18;
-/// Below this, a lack of memory may show only while serving.
+/// Below this, beside the program, a lack of memory may show only while serving.
 const LITTLE: usize = 32 * 1024;
 /// Messages of the loader and of Rust about a lack of memory; no other code can report it then.
 pub(super) const WITHOUT_MEMORY: [&str; 8] = [
@@ -138,6 +140,12 @@ fn limit(t: &Trial<'_>) -> usize {
 fn want(t: &mut Trial<'_>, (name, act): Want) {
     act(t.tell(name));
     t.ask_many(1, "version");
+}
+
+/// The size of the program, which is part of its address space. Without optimisation, it is most of it.
+fn program_kib() -> usize {
+    let size = fs::metadata(programs::duet_rpc()).map_or(0, |it| it.len());
+    usize::try_from(size / 1024).unwrap_or(0)
 }
 
 /// Starts a daemon with this memory limit in KiB.

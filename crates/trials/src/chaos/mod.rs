@@ -18,6 +18,7 @@
 //! | `inject` | failing system calls, one by one |
 //! | `memory` | limits on memory and descriptors, and remotes that demand much |
 //! | `listen` | listening daemons, with connections in every state |
+//! | `tapped` | the same life alone and behind `duet-rpc tap` |
 
 mod checks;
 pub mod command;
@@ -34,6 +35,7 @@ mod requests;
 mod scheduler_lag;
 mod signals;
 mod start;
+mod tapped;
 mod trial;
 mod unusual_fds;
 
@@ -43,6 +45,7 @@ use command::ChaosOptions;
 use prelude::*;
 use report::ChaosReport;
 use scheduler_lag::SchedulerLag;
+use tapped::Tap;
 
 /// Imports shared by the files of the kinds.
 mod prelude {
@@ -65,6 +68,8 @@ struct World {
     patience: f64,
     /// True if a kind fails when a program that it needs is missing.
     is_required: bool,
+    /// True if each life also runs behind a tap.
+    is_tapped: bool,
     /// Parent of the folders of the lives.
     folder: TempFolder,
     /// True if strace can inject faults here, and if unshare can mount.
@@ -73,8 +78,8 @@ struct World {
     lag: SchedulerLag,
 }
 
-/// All kinds.
-fn all_kinds() -> Vec<Kind> {
+/// All kinds, or those that can run behind a tap.
+fn all_kinds(is_tapped: bool) -> Vec<Kind> {
     let files = [
         signals::KINDS,
         pipes::KINDS,
@@ -87,18 +92,20 @@ fn all_kinds() -> Vec<Kind> {
         memory::KINDS,
         listen::KINDS,
     ];
-    files.concat()
+    let mut kinds = files.concat();
+    kinds.retain(|(name, _)| !is_tapped || tapped::is_tapped(name));
+    kinds
 }
 
-/// The names of all kinds.
-pub fn kinds() -> Vec<&'static str> {
-    all_kinds().into_iter().map(|(name, _)| name).collect()
+/// The names of all kinds, or of those that can run behind a tap.
+pub fn kinds(is_tapped: bool) -> Vec<&'static str> {
+    all_kinds(is_tapped).into_iter().map(|(name, _)| name).collect()
 }
 
 /// Runs all lives, a few concurrently, and passes each to `tell` when it ends.
 pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<ChaosReport> {
     let numbers = options.life.map_or_else(|| (0..options.lives).collect(), |one| vec![one]);
-    let mut kinds = all_kinds();
+    let mut kinds = all_kinds(options.tap);
     let only = options.only.as_deref().unwrap_or_default();
     kinds.retain(|(name, _)| name.starts_with(only));
     if kinds.is_empty() {
@@ -109,7 +116,7 @@ pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<
     let report = Mutex::new(ChaosReport::new(kinds.iter().map(|(name, _)| *name)));
     let work = || {
         while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let life = live(&world, options.seed, number, &kinds);
+            let life = live_or_compare(&world, options.seed, number, &kinds);
             tell(&life);
             lock(&report).add(life);
         }
@@ -126,13 +133,30 @@ pub fn run(options: &ChaosOptions, tell: &(dyn Fn(&Life) + Sync)) -> io::Result<
     Ok(report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
+/// Runs one life, or the same life alone and behind a tap. The first taps write a trace; the others may have
+/// a sink that takes none.
+fn live_or_compare(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
+    let live = |tap| live(world, seed, number, kinds, tap);
+    if !world.is_tapped {
+        return live(None);
+    }
+    let sink = if number < kinds.len() { usize::MAX } else { number % 5 };
+    let traces = world.folder.path().join(format!("{number}-traces"));
+    let lived = tapped::live_twice(&traces, sink, live);
+    lived.unwrap_or_else(|trouble| {
+        let complaints = vec![format!("the trial itself failed: {trouble}")];
+        Life { number, complaints, ..Life::default() }
+    })
+}
+
 /// Runs one life. The first lives cover each kind once, the others are random.
-fn live(world: &World, seed: u64, number: usize, kinds: &[Kind]) -> Life {
+fn live(world: &World, seed: u64, number: usize, kinds: &[Kind], tap: Option<Tap>) -> Life {
     let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0x9e6c_63d0_876a_3f6b));
     let any = random.below(kinds.len());
     let (kind, steps) = *kinds.get(number).unwrap_or(&kinds[any]);
     let folder = world.folder.path().join(number.to_string());
     let mut trial = Trial::new(world, random, folder);
+    trial.tap = tap;
     let lived = fs::create_dir_all(&trial.folder).and_then(|()| {
         let lived = catch_unwind(AssertUnwindSafe(|| steps(&mut trial)));
         lived.unwrap_or_else(|_| Err(io::Error::other("a panic")))
@@ -160,6 +184,7 @@ impl World {
             testbed: options.testbed.clone().unwrap_or_else(programs::testbed),
             patience: options.patience,
             is_required: std::env::var_os("CHAOS").is_some_and(|value| value == "required"),
+            is_tapped: options.tap,
             folder: TempFolder::new("chaos")?,
             can_inject: programs::works("strace", &fault),
             can_mount: programs::works("unshare", &mount),

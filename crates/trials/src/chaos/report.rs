@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::checks::BOUND;
 use super::prelude::*;
+use super::tapped::Ended;
 
 /// Time limit for ends with nothing in flight (L5): half of them stay within it, and 99 of 100 after the
 /// machine's lag is subtracted. Checked if there were at least `ENOUGH` such ends.
@@ -32,10 +33,19 @@ pub struct Life {
     /// Time from the cause of the end to the end, and the machine's lag within it.
     pub(super) took: Option<Duration>,
     pub(super) late: Duration,
+    /// Its end, to compare with that of its twin.
+    pub(super) ended: Option<Ended>,
     /// True if nothing was in flight at the end.
     pub(super) was_idle: bool,
     /// The steps, and the end of stderr.
     pub(super) story: Vec<String>,
+}
+
+impl Life {
+    /// The time that its end took, without the machine's lag.
+    pub(super) fn time(&self) -> Duration {
+        self.took.unwrap_or_default().saturating_sub(self.late)
+    }
 }
 
 /// The outcome of all lives.
@@ -51,6 +61,7 @@ impl ChaosReport {
     }
 
     pub(super) fn add(&mut self, mut life: Life) {
+        life.ended = None;
         if life.complaints.is_empty() {
             life.story.clear();
         }
@@ -150,7 +161,7 @@ mod tests {
 
     /// A report of `count` idle ends, the last ones replaced by `others`.
     fn report(count: usize, ms: u64, others: &[(u64, u64)]) -> ChaosReport {
-        let mut report = ChaosReport::new(super::super::kinds().into_iter());
+        let mut report = ChaosReport::new(super::super::kinds(false).into_iter());
         let all = (others.len()..count).map(|_| (ms, 0)).chain(others.iter().copied());
         for (number, (took, late)) in all.enumerate() {
             let [took, late] = [took, late].map(Duration::from_millis);

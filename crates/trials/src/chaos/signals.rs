@@ -131,7 +131,7 @@ fn name(signal: Signal) -> &'static str {
 }
 
 /// The signal, or SIGTERM if this process ignores it, for example under `nohup`: its children ignore it too.
-fn obeyed(signal: Signal) -> Signal {
+pub(super) fn obeyed(signal: Signal) -> Signal {
     let mask = proc::field("/proc/self/status", "SigIgn");
     let mask = mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or_default();
     if mask >> (signal.as_raw() - 1) & 1 == 1 { Signal::TERM } else { signal }

@@ -88,8 +88,14 @@ impl Trial<'_> {
     /// Starts the daemon on these descriptors.
     pub(super) fn start_on(&mut self, on: [Channel; 3]) -> io::Result<&mut Self> {
         self.command();
+        if let Some(tap) = self.tap.clone() {
+            let (program, words) = (programs::duet_rpc(), tap.words());
+            self.wrap(&program.to_string_lossy(), &words.each_ref().map(String::as_str));
+        }
         let command = self.prepared.take().expect("it is prepared");
-        self.daemon = Some(PipedDaemon::start(command, self.profile, on)?);
+        let mut daemon = PipedDaemon::start(command, self.profile, on)?;
+        daemon.link.passed = self.world.is_tapped.then(Default::default);
+        self.daemon = Some(daemon);
         Ok(self)
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 
 use super::prelude::*;
+use super::signals::obeyed;
+use super::tapped::Tap;
 
 /// The outcome of a life's steps: an error if it could not continue. Failed checks are in the life.
 pub(super) type Lived = io::Result<()>;
@@ -20,6 +22,8 @@ pub(super) struct Trial<'w> {
     pub(super) level: &'static str,
     /// Command of the next daemon, if prepared.
     pub(super) prepared: Option<Command>,
+    /// The tap between the client and the daemon, if any.
+    pub(super) tap: Option<Tap>,
     pub(super) daemon: Option<PipedDaemon>,
     pub(super) life: Life,
     /// Files that may be left over.
@@ -44,6 +48,7 @@ impl<'w> Trial<'w> {
             is_testbed,
             level: "info",
             prepared: None,
+            tap: None,
             daemon: None,
             life: Life::default(),
             may_leave: Vec::new(),
@@ -271,6 +276,7 @@ impl Trial<'_> {
 
     /// Sends a signal that ends the daemon.
     pub(super) fn end_by(&mut self, signal: Signal) -> &mut Self {
+        let signal = obeyed(signal);
         self.tell(format_args!("signal {}", signal.as_raw())).mark().signal(signal)
     }
 

@@ -26,10 +26,13 @@ pub(super) const KINDS: &[Kind] = &[
             bytes.extend(t.profile.framing().frame(text.as_bytes()));
         }
         let path = t.tell(format_args!("{count} messages in a file")).path("input");
-        fs::write(&path, bytes)?;
+        fs::write(&path, &bytes)?;
         t.may_leave.push("input");
         let daemon = t.start_on([Given(File::open(path)?.into()), Pipe, Pipe])?.daemon();
         daemon.link.ledger = ledger;
+        if let Some([sent, _]) = &mut daemon.link.passed {
+            *sent = bytes;
+        }
         daemon.counts_from_last_byte = true;
         t.finish(complete())
     }),
@@ -122,6 +125,9 @@ fn finish_file(t: &mut Trial<'_>, ending: Ending) -> Lived {
     t.may_leave.push("output");
     t.daemon().link.inbound.feed(&output);
     t.daemon().take_output();
+    if let Some([_, received]) = &mut t.daemon().link.passed {
+        *received = output;
+    }
     t.finish(ending)
 }
 

@@ -5,7 +5,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::OFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
@@ -56,7 +55,8 @@ impl Channel {
 
 /// Opens a pipe: the daemon's end, and ours.
 pub(crate) fn pipe(is_input: bool) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (reader, writer) = io::pipe()?;
+    let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
     Ok(if is_input { (reader, writer) } else { (writer, reader) })
 }
 
@@ -66,9 +66,15 @@ pub(crate) fn both_ways(theirs: &OwnedFd, ours: &OwnedFd) -> io::Result<[Channel
     Ok([channel()?, channel()?, Channel::Pipe])
 }
 
+/// Other systems have no flag for it: daemons that start at that moment inherit the descriptor.
+#[cfg(target_os = "linux")]
+const CLOSE_ON_EXEC: OpenptFlags = OpenptFlags::CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const CLOSE_ON_EXEC: OpenptFlags = OpenptFlags::empty();
+
 /// Opens a terminal in raw mode: the daemon's end, and ours.
 pub(crate) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
-    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | CLOSE_ON_EXEC)?;
     grantpt(&screen)?;
     unlockpt(&screen)?;
     let path = ptsname(&screen, Vec::new())?.to_string_lossy().into_owned();

@@ -24,6 +24,8 @@ pub(crate) struct Link {
     /// Bytes to write, one write per piece, and the last bytes queued.
     pieces: VecDeque<VecDeque<u8>>,
     pub(crate) last: VecDeque<u8>,
+    /// Everything that was written and read, if it is kept.
+    pub(crate) passed: Option<[Vec<u8>; 2]>,
     /// True if the output stays unread, and the time at which reading resumes, if any.
     pub(crate) is_unread: bool,
     unread_until: Option<Instant>,
@@ -49,6 +51,7 @@ impl Link {
             inbound: Inbound::new(carrier),
             pieces: VecDeque::new(),
             last: VecDeque::new(),
+            passed: None,
             is_unread: false,
             unread_until: None,
             sips: 0,
@@ -92,7 +95,12 @@ impl Link {
         let Some(input) = &self.input else { return Ok(()) };
         while let Some(piece) = self.pieces.front_mut() {
             match rustix::io::write(input, piece.as_slices().0) {
-                Ok(count) => drop(piece.drain(..count)),
+                Ok(count) => {
+                    let written = piece.drain(..count);
+                    if let Some([sent, _]) = &mut self.passed {
+                        sent.extend(written);
+                    }
+                }
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(error) => {
                     self.pieces.clear();
@@ -119,6 +127,9 @@ impl Link {
             self.output = None;
         }
         self.sips = self.sips.saturating_sub(1);
+        if let Some([_, received]) = &mut self.passed {
+            received.extend_from_slice(&chunk[..count]);
+        }
         self.inbound.feed(&chunk[..count]);
         Ok(count)
     }

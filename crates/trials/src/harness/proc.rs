@@ -24,6 +24,17 @@ pub(crate) fn processes(file: &str) -> Vec<(Pid, Vec<u8>)> {
     found.collect()
 }
 
+/// Returns the processes whose working directory is this folder.
+pub(crate) fn working_in(folder: &Path) -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| {
+        let pid = Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?;
+        let works_there = fs::read_link(entry.path().join("cwd")).is_ok_and(|it| it == folder);
+        works_there.then_some(pid)
+    });
+    found.collect()
+}
+
 /// Returns true if a process of this group is alive. A zombie does not count as alive, because on some systems
 /// process 1 does not reap orphans.
 pub(crate) fn is_group_alive(group: Pid) -> bool {

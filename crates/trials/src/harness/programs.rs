@@ -12,11 +12,6 @@ pub fn testbed() -> PathBuf {
     built("examples/testbed", &["--example", "testbed"])
 }
 
-/// Path of the proxy that corrupts one message between a client and a server.
-pub fn saboteur() -> PathBuf {
-    built("examples/saboteur", &["--example", "saboteur"])
-}
-
 /// Returns a program of the command's package, beside this one. Builds it if it is missing.
 fn built(name: &str, what: &[&str]) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());

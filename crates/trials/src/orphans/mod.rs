@@ -152,7 +152,7 @@ fn left(mark: &str) -> Vec<String> {
 }
 
 /// Finds all processes with this mark in their environment or on their command line.
-fn marked(mark: &str) -> Vec<(Pid, String)> {
+pub(crate) fn marked(mark: &str) -> Vec<(Pid, String)> {
     let has_mark = |bytes: &[u8]| bytes.windows(mark.len()).any(|part| part == mark.as_bytes());
     let by_environment = proc::processes("environ").into_iter().filter(|(_, it)| has_mark(it));
     let marked: Vec<_> = by_environment.map(|(pid, _)| pid).collect();

@@ -67,12 +67,12 @@ pub const SHAPES: &[Shape] = &[
 
 impl Shape {
     /// Returns true if the interpreter is installed.
-    pub(super) fn can_be_tried(&self) -> bool {
+    pub(crate) fn can_be_tried(&self) -> bool {
         self.program == "sh" || programs::works(self.program, &["--version"])
     }
 
     /// The command that starts the server.
-    pub(super) fn words(&self, mark: &str) -> [String; 3] {
+    pub(crate) fn words(&self, mark: &str) -> [String; 3] {
         let (flag, answer) = match self.program {
             "sh" => ("-c", ANSWER.to_owned()),
             // A JavaScript template needs doubled backslashes.
