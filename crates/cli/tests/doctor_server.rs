@@ -65,7 +65,7 @@ fn examine_bad_server(speaks: Speaks, fault: &str, time: &str) -> Report {
 #[rustfmt::skip]
 const FAULTS: [(Speaks, &str, &str, &str); 31] = [
     (Lsp, "mute", "start", "no answer to `initialize` within 5s"),
-    (Lsp, "dies-at-start", "start", "exit status: 4; its last line on stderr: no configuration found"),
+    (Lsp, "dies-at-start", "start", "exit status: 4; it wrote to stderr: no configuration found"),
     (Lsp, "refuses-initialize", "start", "answered `initialize` with an error"),
     (Mcp, "refuses-initialize", "start", "answered `server/discover` with an error"),
     (Lsp, "no-capabilities", "start", "has no `capabilities`"),

@@ -62,12 +62,32 @@ fn p2_a_timeout_is_reported_with_the_received_data() {
         (silent, "it wrote nothing to stdout"),
         (&*other_id, "it answered something that was not asked"),
         (half, "it began a message and did not end it"),
-        (&*print, "it wrote something to stdout that is not a message"),
+        (&*print, "it wrote something to stdout that is not a message (\"Listening on stdin\")"),
         (&*log, "it sent messages, but no answer to this one"),
     ];
     for (script, told) in rows {
         let ended = call_script(&["--timeout", "0.5"], script);
         ended.has_failed(4, &["duet-rpc: no answer within 0.5 s", told]);
+    }
+}
+
+#[test]
+fn p2_a_server_that_sends_the_request_back_fails_immediately_and_is_named() {
+    for options in [&[][..], &["--framing", "lsp"], &["--framing", "length"]] {
+        let ended = call(&[options, &["m", "[1]", "--", "cat"]].concat());
+        let told = "duet-rpc: the server sends our own message back, as `cat` does";
+        ended.has_failed(6, &[told]);
+        assert!(!ended.err.contains("--answer"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn c6_a_handshake_without_an_answer_names_the_other_handshake() {
+    for (handshake, other) in [("lsp", "mcp"), ("mcp", "lsp")] {
+        let options = ["--handshake", handshake, "--timeout", "0.5"];
+        let told = format!("Then use `--handshake {other}`");
+        let ended = call_script(&options, "cat >/dev/null; :");
+        ended.has_failed(4, &["duet-rpc: initialize: no answer within 0.5 s", &told]);
     }
 }
 
@@ -118,8 +138,8 @@ fn p2_a_forgotten_handshake_is_named() {
         (&["resources/list"], &refuses, 3, mcp),
         (&["tools/list"], &unknown, 3, ""),
         (&["system.ping"], silent, 4, ""),
-        // It was not forgotten.
-        (&["--handshake", "mcp", "tools/list"], silent, 4, ""),
+        // It was not forgotten, but it may be the wrong one.
+        (&["--handshake", "mcp", "tools/list"], silent, 4, lsp),
         (&["initialize", "--then", "tools/list"], silent, 4, ""),
     ];
     for (words, script, code, told) in rows {
@@ -165,7 +185,7 @@ fn t1_a_server_that_ends_without_an_answer_is_reported_with_its_exit_status() {
         ("echo it broke >&2; exit 3", ["it broke\nduet-rpc: ", "exit status: 3; it wrote nothing"]),
         ("read -r request; kill -KILL $$", ["ended without an answer", "signal: 9"]),
         ("exit 0", ["ended without an answer", "exit status: 0"]),
-        (&*print, ["exit status: 0", "that is not a message: does it print there"]),
+        (&*print, ["exit status: 0", "that is not a message (\"usage: server [--stdio]\"): does it print there"]),
         ("read -r request; printf '{\"jsonrpc\":\"2.0\",'", ["exit status: 0", "not a message"]),
         (&*other_id, ["exit status: 0", "it answered something that was not asked"]),
         ("exec >&-; exec sleep 600", ["closed its stdout without an answer", "had to be stopped"]),

@@ -18,14 +18,16 @@ use std::time::{Duration, Instant};
 use programs::{ROLE, Role};
 
 /// The ways to end a server, and what its handler does meanwhile.
-const ENDS: [End; 3] = [End::StdinCloses, End::Shutdown, End::ParentDies];
+const ENDS: [End; 4] = [End::StdinCloses, End::Shutdown, End::ParentDies, End::NamedProcessDies];
 const BUSY_WITH: [&str; 4] = ["", "sleep", "block", "spin"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     StdinCloses,
     Shutdown,
+    /// The exit code of a server without a parent cannot be read.
     ParentDies,
+    NamedProcessDies,
 }
 
 fn main() -> ExitCode {
@@ -48,7 +50,13 @@ fn number(variable: &str, default: u64) -> u64 {
 
 /// This program in another role, with pipes to it.
 fn start(role: Role) -> Child {
+    start_with(role, &[])
+}
+
+/// The same with these variables.
+fn start_with(role: Role, variables: &[(&str, &str)]) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("its path"));
+    command.envs(variables.iter().copied());
     command.env(ROLE, role.name()).stdin(Stdio::piped()).stdout(Stdio::piped());
     command.stderr(Stdio::piped()).spawn().expect("it starts")
 }
@@ -100,7 +108,15 @@ fn l4_l10_a_server_without_an_end_lives_on() {
 
 /// Ends a server, and returns the time that it took.
 fn end(end: End, busy_with: &str) -> Duration {
-    let mut program = start(if end == End::ParentDies { Role::Starter } else { Role::Server });
+    let mut named = None;
+    let mut program = match end {
+        End::StdinCloses | End::Shutdown => start(Role::Server),
+        End::ParentDies => start(Role::Starter),
+        End::NamedProcessDies => {
+            let process = named.insert(start(Role::Stubborn));
+            start_with(Role::Server, &[(programs::NAMED, &process.id().to_string())])
+        }
+    };
     let (mut stdin, mut stdout) = pipes(&mut program);
     call(&mut stdin, 1, "ready");
     assert!(line(&mut stdout).contains("\"id\":1"), "it serves");
@@ -120,6 +136,12 @@ fn end(end: End, busy_with: &str) -> Duration {
         End::ParentDies => {
             held_open = Some(stdin);
             program.kill().expect("it runs");
+        }
+        End::NamedProcessDies => {
+            held_open = Some(stdin);
+            let mut named = named.expect("it was started");
+            named.kill().expect("it runs");
+            named.wait().expect("it was killed");
         }
     }
     // The last process with this stdout has ended.

@@ -12,6 +12,9 @@ use duet_rpc::{Parent, Profile, Router, Server};
 /// The variable with the role of a started program.
 pub(crate) const ROLE: &str = "DUET_RPC_TEST_ROLE";
 
+/// The variable with the id of a process with which a server ends.
+pub(crate) const NAMED: &str = "DUET_RPC_TEST_NAMED";
+
 /// Longer than a test.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -53,6 +56,10 @@ pub(crate) fn run(role: &str) -> ExitCode {
         let server = Server::new().profile(Profile::agent()).router(router());
         let watches = role == Role::Watcher.name();
         let server = if watches { server.exit_with_parent() } else { server };
+        let server = match env::var(NAMED) {
+            Ok(id) => server.exit_with_process(id.parse().expect("an id")),
+            Err(_) => server,
+        };
         server.run().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
     }
 }

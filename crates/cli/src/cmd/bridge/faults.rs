@@ -44,8 +44,7 @@ impl FaultCount {
                 "the server sent a message that is too large and was skipped; --max-message-bytes sets the limit"
             ),
             kind => tracing::warn!(
-                ?kind,
-                "the server sent bytes that are not a message; does --to-framing fit?"
+                "the server sent bytes that are not a message ({kind}); does --to-framing fit?"
             ),
         }
     }

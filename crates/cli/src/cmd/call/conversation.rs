@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use duet_rpc::proto::frame::Framing;
 use duet_rpc::{Error, ErrorKind, Peer, RemoteError, UnusableAnswer};
 use serde_json::value::RawValue;
 
 use super::address::ServerAddress;
+use super::first_bytes::Finding;
 use super::report::{self, Clue, Via};
 use super::tracked::TransportProgress;
 use crate::exit::{Exit, Problem};
@@ -36,8 +36,8 @@ enum Answer {
     /// An error response with `id: null`.
     Uncorrelated(RemoteError),
     Unusable(UnusableAnswer),
-    /// Bytes of this framing instead of ours.
-    OtherFraming(Framing),
+    /// First bytes that are no answer, and announce none.
+    None(Finding),
 }
 
 impl Conversation<'_> {
@@ -62,7 +62,7 @@ impl Conversation<'_> {
         let mut call = pin!(call);
         let mut uncorrelated = pin!(self.next_uncorrelated_error(messages_before));
         let mut unusable = pin!(self.peer.unusable_answer());
-        let mut other_framing = pin!(self.progress.other_framing());
+        let mut finding = pin!(self.progress.finding());
         let answer = poll_fn(|cx| {
             if let Poll::Ready(uncorrelated) = uncorrelated.as_mut().poll(cx) {
                 return Poll::Ready(Answer::Uncorrelated(uncorrelated));
@@ -74,8 +74,8 @@ impl Conversation<'_> {
                 Poll::Ready(Err(error)) => error.remote().is_some(),
                 Poll::Pending => false,
             };
-            if !is_answered && let Poll::Ready(framing) = other_framing.as_mut().poll(cx) {
-                return Poll::Ready(Answer::OtherFraming(framing));
+            if !is_answered && let Poll::Ready(finding) = finding.as_mut().poll(cx) {
+                return Poll::Ready(Answer::None(finding));
             }
             match (called, unusable.as_mut().poll(cx)) {
                 (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
@@ -95,7 +95,7 @@ impl Conversation<'_> {
             }
             Answer::Uncorrelated(error) => (Exit::ErrorAnswer, report::error_answer(&error)),
             Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
-            Answer::OtherFraming(framing) => (Exit::BrokenProtocol, report::other_framing(framing)),
+            Answer::None(finding) => (Exit::BrokenProtocol, report::hopeless(finding)),
         };
         Err(Problem { exit, message })
     }
@@ -115,14 +115,14 @@ impl Conversation<'_> {
         match (error.kind(), error.remote()) {
             (_, Some(answer)) => (Exit::ErrorAnswer, report::error_answer(answer)),
             (ErrorKind::Timeout, _) => {
-                (Exit::Timeout, report::no_answer_within(self.timeout, self.clue()))
+                (Exit::Timeout, report::no_answer_within(self.timeout, &self.clue()))
             }
             (ErrorKind::Disconnected | ErrorKind::Transport, _) => {
                 // Wait for the end, so that the server's stderr is printed first.
                 let end = self.peer.closed().await;
                 match self.address.and_then(|it| it.refused(&end, self.is_new())) {
                     Some(refused) => (Exit::NotStarted, refused),
-                    None => (Exit::BrokenProtocol, report::gone(&end, self.clue())),
+                    None => (Exit::BrokenProtocol, report::gone(&end, &self.clue())),
                 }
             }
             (ErrorKind::Exchange, _) => {
@@ -181,7 +181,9 @@ impl Conversation<'_> {
     fn clue(&self) -> Clue {
         let stats = self.peer.stats();
         if stats.faults > 0 {
-            Clue::Garbage(self.via)
+            // Later text may have other reasons.
+            let is_first = stats.messages == 0;
+            Clue::Garbage(self.via, is_first.then(|| self.progress.first_line()))
         } else if stats.unmatched_answers > 0 {
             Clue::OtherAnswer
         } else if stats.messages > 0 {

@@ -46,13 +46,18 @@ impl Answers {
         to_raw_value(&answer).ok()
     }
 
-    /// The router that handles all messages of the server.
-    pub(super) fn into_router(self, stderr: Stderr) -> Router {
-        let handle = move |request: Request| self.handle(&request, &stderr);
+    /// The router that handles all messages of the server. `has_option` tells whether the user can give answers.
+    pub(super) fn into_router(self, stderr: Stderr, has_option: bool) -> Router {
+        let handle = move |request: Request| self.handle(&request, &stderr, has_option);
         Router::new().fallback(quick(handle))
     }
 
-    fn handle(&self, request: &Request, stderr: &Stderr) -> Result<Box<RawValue>, Failure> {
+    fn handle(
+        &self,
+        request: &Request,
+        stderr: &Stderr,
+        has_option: bool,
+    ) -> Result<Box<RawValue>, Failure> {
         let (method, params) = (request.method(), request.raw_params());
         if request.id().is_none() {
             stderr.note(&notification(method, params));
@@ -66,9 +71,11 @@ impl Answers {
             }
             None => {
                 let method = plain(method);
-                stderr.note(&format!(
-                    "{asked}: answered with Method not found; `--answer '{method}=JSON'` answers with a result"
-                ));
+                let advice = match has_option {
+                    true => format!("; `--answer '{method}=JSON'` answers with a result"),
+                    false => String::new(),
+                };
+                stderr.note(&format!("{asked}: answered with Method not found{advice}"));
                 Err(Failure::method_not_found(request.method()))
             }
         }

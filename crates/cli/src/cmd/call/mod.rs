@@ -12,15 +12,15 @@
 //! report        messages for a failed call
 //! address       messages for a server that cannot be reached
 //! tls           certificates
-//! other_framing a server that speaks another framing, by its first bytes
-//! tracked       a transport that reports when everything is sent, or the framing is another
+//! first_bytes   a server that will not answer, recognised by its first bytes
+//! tracked       a transport that reports when everything is sent, and what the first bytes tell
 //! ```
 
 pub(super) mod address;
 mod conversation;
+mod first_bytes;
 mod incoming;
 mod open_file;
-mod other_framing;
 mod params;
 mod plan;
 pub(super) mod report;
@@ -177,7 +177,9 @@ async fn converse(
         }
     };
     let (transport, progress) = TrackedTransport::new(transport, framing);
-    let router = answers.into_router(stderr.clone());
+    // Other commands that make calls have no `--answer`.
+    let has_option = matches!(results, Results::Stdout);
+    let router = answers.into_router(stderr.clone(), has_option);
     let peer = Peer::builder(transport).profile(profile).router(router).spawn();
     let via = match &args.server.connect {
         None => Via::Stdout(framing),

@@ -13,6 +13,8 @@ use duet_rpc::transport::TlsError;
 use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
 use super::address::{advice_of_refusal, advice_of_tls};
+use super::first_bytes::Finding;
+use crate::args::ProtocolName;
 use crate::exit::{Exit, Problem};
 use crate::json;
 use crate::sys::processes;
@@ -54,10 +56,13 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
     text
 }
 
-pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
+pub(super) fn no_answer_within(timeout: Duration, clue: &Clue) -> String {
     let timeout = timeout.as_secs_f64();
     let advice = match clue {
-        Clue::Silence(Via::Stdout(framing) | Via::Socket(framing)) => {
+        Clue::Silence(Via::Stdout(framing)) => format!(
+            ": is `--framing {framing}` right for it, and does it flush stdout? `--timeout` waits longer"
+        ),
+        Clue::Silence(Via::Socket(framing)) => {
             format!(": is `--framing {framing}` right for it? `--timeout` waits longer")
         }
         Clue::Silence(Via::Messages) => ": `--timeout` waits longer".to_owned(),
@@ -66,12 +71,18 @@ pub(super) fn no_answer_within(timeout: Duration, clue: Clue) -> String {
     format!("no answer within {timeout} s; {clue}{advice}")
 }
 
-/// Message for a server whose first bytes have this framing, and not ours.
-pub(super) fn other_framing(framing: Framing) -> String {
-    let what = match framing {
-        Framing::Lsp => "it begins messages with `Content-Length`",
-        Framing::Ndjson => "it writes one message per line",
-        Framing::Length => "it writes a length of four bytes before messages",
+/// Message for a server whose first bytes show that it will not answer.
+pub(super) fn hopeless(finding: Finding) -> String {
+    let (what, framing) = match finding {
+        Finding::Echo => {
+            return "the server sends our own message back, as `cat` does: is it a JSON-RPC server?"
+                .to_owned();
+        }
+        Finding::OtherFraming(framing) => match framing {
+            Framing::Lsp => ("it begins messages with `Content-Length`", framing),
+            Framing::Ndjson => ("it writes one message per line", framing),
+            Framing::Length => ("it writes a length of four bytes before messages", framing),
+        },
     };
     format!("the server speaks another framing: {what}; use `--framing {framing}`")
 }
@@ -111,6 +122,21 @@ pub(super) fn missing_handshake(method: &str, problem: &Problem) -> Option<&'sta
     }
     is_of(&MCP)
         .then_some("is it an MCP server? It expects `initialize` first: `--handshake mcp` sends it")
+}
+
+/// Advice for a handshake without an answer: the server may expect the other one.
+pub(super) fn other_handshake(protocol: ProtocolName, problem: &Problem) -> Option<&'static str> {
+    if !matches!(problem.exit, Exit::Timeout | Exit::BrokenProtocol) {
+        return None;
+    }
+    Some(match protocol {
+        ProtocolName::Lsp => {
+            "is it an MCP server? Then use `--handshake mcp`; `duet-rpc doctor -- COMMAND` finds out"
+        }
+        ProtocolName::Mcp => {
+            "is it a language server? Then use `--handshake lsp`; `duet-rpc doctor -- COMMAND` finds out"
+        }
+    })
 }
 
 /// Advice for a language server that refused the params of a call about a document: it may need a file, or a place in one.
@@ -186,7 +212,7 @@ fn oversize(limit: usize, via: Via) -> String {
 }
 
 /// Message for a server that closed the connection or exited.
-pub(super) fn gone(end: &Disconnect, clue: Clue) -> String {
+pub(super) fn gone(end: &Disconnect, clue: &Clue) -> String {
     // A message transport gives its own reason for the end. The clue may be wrong: the server may have sent bytes
     // that were not counted.
     if matches!(clue, Clue::Silence(Via::Messages))
@@ -255,10 +281,10 @@ pub(super) enum Via {
 }
 
 /// Received data that hints at the reason for a missing answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Clue {
-    /// Bytes that are not a message.
-    Garbage(Via),
+    /// Bytes that are not a message, and their first line, if they were the first bytes.
+    Garbage(Via, Option<String>),
     /// An answer to another request.
     OtherAnswer,
     /// Messages, without an answer among them.
@@ -272,16 +298,25 @@ pub(super) enum Clue {
 impl fmt::Display for Clue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Clue::Garbage(Via::Messages) => f.write_str("it sent something that is not a message"),
-            Clue::Garbage(Via::Socket(framing)) => write!(
-                f,
-                "it sent something that is not a message: is `--framing {framing}` right for it?"
-            ),
-            Clue::Garbage(Via::Stdout(framing)) => write!(
-                f,
-                "it wrote something to stdout that is not a message: \
-                 does it print there, or is `--framing {framing}` not right for it?"
-            ),
+            Clue::Garbage(via, line) => {
+                f.write_str(match via {
+                    Via::Stdout(_) => "it wrote something to stdout that is not a message",
+                    Via::Socket(_) | Via::Messages => "it sent something that is not a message",
+                })?;
+                if let Some(line) = line.as_deref().filter(|line| !line.is_empty()) {
+                    write!(f, " (\"{}\")", plain(line))?;
+                }
+                match via {
+                    Via::Stdout(framing) => write!(
+                        f,
+                        ": does it print there, or is `--framing {framing}` not right for it?"
+                    ),
+                    Via::Socket(framing) => {
+                        write!(f, ": is `--framing {framing}` right for it?")
+                    }
+                    Via::Messages => Ok(()),
+                }
+            }
             Clue::OtherAnswer => f.write_str(
                 "it answered something that was not asked: \
                  does its answer have the `id` of the request?",

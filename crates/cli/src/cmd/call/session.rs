@@ -9,6 +9,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,9 @@ impl Results {
 
 /// Time without a message of the server after files are opened. A server begins to work on them within milliseconds.
 const SETTLE_AFTER_OPEN: Duration = Duration::from_millis(500);
+
+/// Time after which a person wants to know that the command still waits. Most servers answer `initialize` sooner.
+const NOTE_AFTER: Duration = Duration::from_secs(5);
 
 struct CallHandshake {
     protocol: ProtocolName,
@@ -138,7 +142,12 @@ impl Session {
             None => None,
             Some(handshake) => match handshake.run(server, stderr).await {
                 Ok(meta) => meta,
-                Err((method, problem)) => return fail(method, problem),
+                Err((method, problem)) => {
+                    let advice = super::report::other_handshake(handshake.protocol, &problem);
+                    let exit = fail(method, problem);
+                    advice.inspect(|advice| stderr.say(advice));
+                    return exit;
+                }
             },
         };
         let exit = match self.send(server, results, &meta).await {
@@ -199,7 +208,9 @@ impl CallHandshake {
         server: &Conversation<'_>,
         stderr: &Stderr,
     ) -> Result<Meta, (&'static str, Problem)> {
-        let refused = match server.call("initialize", to_raw_value(&self.params).ok()).await {
+        let initialize = server.call("initialize", to_raw_value(&self.params).ok());
+        let still_waiting = || stderr.note("initialize: no answer yet, waiting");
+        let refused = match noting_after(NOTE_AFTER, still_waiting, initialize).await {
             Ok(_) => {
                 let (method, params) = handshake::initialized(self.protocol);
                 let sent = server.notify(method, to_raw_value(&params).ok()).await;
@@ -222,6 +233,16 @@ impl CallHandshake {
             }
         }
     }
+}
+
+/// Runs the work, and calls `note` once if it takes longer than this.
+async fn noting_after<T>(time: Duration, note: impl FnOnce(), work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = tokio::time::timeout(time, work.as_mut()).await {
+        return done;
+    }
+    note();
+    work.await
 }
 
 fn with_meta(params: Option<Box<RawValue>>, meta: &Meta) -> Option<Box<RawValue>> {

@@ -1,15 +1,15 @@
-//! A transport wrapper that reports when everything is sent, and when the server speaks another framing.
+//! A transport wrapper that reports when everything is sent, and when the first bytes show that no answer will come.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use tokio::sync::Notify;
 
-use super::other_framing::FramingCheck;
+use super::first_bytes::{Finding, FirstBytes};
 
 /// A transport that tracks its own writes, and looks at the first bytes that it reads.
 pub(super) struct TrackedTransport {
@@ -17,8 +17,8 @@ pub(super) struct TrackedTransport {
     progress: Arc<TransportProgress>,
     /// True while bytes wait to be sent.
     is_sending: bool,
-    /// `None` when the framing is settled.
-    check: Option<FramingCheck>,
+    /// `None` when the first bytes have told enough.
+    first: Option<FirstBytes>,
 }
 
 /// Observations, shared with the caller.
@@ -28,8 +28,9 @@ pub(super) struct TransportProgress {
     flushes: AtomicU64,
     is_closed: AtomicBool,
     changed: Notify,
-    other_framing: OnceLock<Framing>,
-    framing_changed: Notify,
+    finding: OnceLock<Finding>,
+    has_finding: Notify,
+    first_line: Mutex<String>,
 }
 
 impl TrackedTransport {
@@ -40,22 +41,29 @@ impl TrackedTransport {
     ) -> (TrackedTransport, Arc<TransportProgress>) {
         let progress = Arc::<TransportProgress>::default();
         let has_framing = transport.kind() == TransportKind::Bytes;
-        let check = has_framing.then(|| FramingCheck::new(framing));
+        let first = has_framing.then(|| FirstBytes::new(framing));
         let shared = Arc::clone(&progress);
-        (TrackedTransport { transport, progress: shared, is_sending: false, check }, progress)
+        (TrackedTransport { transport, progress: shared, is_sending: false, first }, progress)
     }
 
     /// Looks at the bytes that were added to the inbox.
-    fn check_framing(&mut self, inbox: &mut Inbox, before: usize) -> io::Result<()> {
-        let Some(check) = &mut self.check else { return Ok(()) };
-        let found = check.handle_bytes(inbox.space()?.get(before..).unwrap_or_default());
-        if check.is_done() {
-            self.check = None;
+    fn look_at(&mut self, inbox: &mut Inbox, before: usize) -> io::Result<()> {
+        let Some(first) = &mut self.first else { return Ok(()) };
+        let received = inbox.space()?;
+        let found = first.handle_received(received.get(before..).unwrap_or_default());
+        let line = &mut *self.progress.first_line.lock().unwrap_or_else(PoisonError::into_inner);
+        *line = first.first_line();
+        if found == Some(Finding::Echo) {
+            // Our own request is not a request of the server.
+            received.truncate(before);
         }
-        if let Some(framing) = found
-            && self.progress.other_framing.set(framing).is_ok()
+        if first.is_done() {
+            self.first = None;
+        }
+        if let Some(found) = found
+            && self.progress.finding.set(found).is_ok()
         {
-            self.progress.framing_changed.notify_one();
+            self.progress.has_finding.notify_one();
         }
         Ok(())
     }
@@ -80,14 +88,19 @@ impl TransportProgress {
         }
     }
 
-    /// Waits until the first bytes show that the server speaks this other framing.
-    pub(super) async fn other_framing(&self) -> Framing {
+    /// Waits until the first bytes show that no answer will come.
+    pub(super) async fn finding(&self) -> Finding {
         loop {
-            if let Some(framing) = self.other_framing.get() {
-                return *framing;
+            if let Some(finding) = self.finding.get() {
+                return *finding;
             }
-            self.framing_changed.notified().await;
+            self.has_finding.notified().await;
         }
+    }
+
+    /// The beginning of the first line that the server wrote.
+    pub(super) fn first_line(&self) -> String {
+        self.first_line.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -101,18 +114,21 @@ impl Transport for TrackedTransport {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
-        if self.check.is_none() {
+        if self.first.is_none() {
             return self.transport.poll_receive(cx, inbox);
         }
         let before = inbox.space()?.len();
         let received = self.transport.poll_receive(cx, inbox);
-        self.check_framing(inbox, before)?;
+        self.look_at(inbox, before)?;
         received
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outbox: &mut Outbox) -> Poll<io::Result<()>> {
         // A transport may take a message out of the outbox long before the message has left.
         self.is_sending |= !outbox.is_empty();
+        if let Some(first) = &mut self.first {
+            first.handle_sent(outbox.bytes());
+        }
         let sent = self.transport.poll_send(cx, outbox);
         if matches!(sent, Poll::Ready(Ok(()))) && std::mem::take(&mut self.is_sending) {
             self.progress.flushes.fetch_add(1, Ordering::Release);

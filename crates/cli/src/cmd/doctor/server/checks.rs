@@ -248,7 +248,7 @@ impl<'a> Examination<'a> {
         let stray = self.server.as_ref().and_then(|server| server.stray.first().cloned());
         let end = self.drop_server().await.unwrap_or_default();
         let stderr =
-            end.last_stderr.last().map(|line| format!("; its last line on stderr: {line}"));
+            telling_line(&end.last_stderr).map(|line| format!("; it wrote to stderr: {line}"));
         let mut text = match why {
             NoAnswer::Timeout => format!("no answer to {what} within {time:?}"),
             NoAnswer::Eof => format!("no answer to {what}, {}", status(&end)),
@@ -518,4 +518,39 @@ fn brief(value: &Value) -> String {
 
 fn status(end: &ExitReport) -> String {
     end.exit.map_or("exit status unknown".to_owned(), |status| status.to_string())
+}
+
+/// The line of stderr that most likely tells the reason: the last one that names a failure, or else the last one. After
+/// the reason, some runtimes print a stack trace or their version.
+fn telling_line(stderr: &[String]) -> Option<&String> {
+    const SIGNS: [&str; 8] =
+        ["error", "exception", "usage:", "cannot", "not found", "missing", "required", "invalid"];
+    let names_failure = |line: &&String| {
+        let line = line.to_lowercase();
+        SIGNS.iter().any(|sign| line.contains(sign))
+    };
+    let is_text = |line: &&String| !line.trim().is_empty();
+    stderr.iter().rfind(names_failure).or_else(|| stderr.iter().rfind(is_text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c10_the_line_of_stderr_that_names_the_failure_is_shown() {
+        for (lines, expected) in [
+            (&[][..], None),
+            (&["one", "two", " "], Some("two")),
+            (
+                &["a.js:3", "Error: no such module", "    at load (a.js:3)", "Node.js v20"],
+                Some("Error: no such module"),
+            ),
+            (&["Traceback", "  File a.py", "ValueError: wrong"], Some("ValueError: wrong")),
+            (&["usage: server [--stdio]", "See the manual."], Some("usage: server [--stdio]")),
+        ] {
+            let lines: Vec<_> = lines.iter().map(|&line| line.to_owned()).collect();
+            assert_eq!(telling_line(&lines).map(String::as_str), expected);
+        }
+    }
 }
