@@ -11,7 +11,7 @@ use duet_rpc::{Error, ErrorKind, Peer, RemoteError, UnusableAnswer};
 use serde_json::value::RawValue;
 
 use super::address::ServerAddress;
-use super::first_bytes::Finding;
+use super::first_bytes::FirstSign;
 use super::report::{self, Clue, Via};
 use super::tracked::TransportProgress;
 use crate::exit::{Exit, Problem};
@@ -37,7 +37,7 @@ enum Answer {
     Uncorrelated(RemoteError),
     Unusable(UnusableAnswer),
     /// First bytes that are no answer, and announce none.
-    None(Finding),
+    None(FirstSign),
 }
 
 impl Conversation<'_> {
@@ -62,7 +62,7 @@ impl Conversation<'_> {
         let mut call = pin!(call);
         let mut uncorrelated = pin!(self.next_uncorrelated_error(messages_before));
         let mut unusable = pin!(self.peer.unusable_answer());
-        let mut finding = pin!(self.progress.finding());
+        let mut sign = pin!(self.progress.sign());
         let answer = poll_fn(|cx| {
             if let Poll::Ready(uncorrelated) = uncorrelated.as_mut().poll(cx) {
                 return Poll::Ready(Answer::Uncorrelated(uncorrelated));
@@ -74,8 +74,8 @@ impl Conversation<'_> {
                 Poll::Ready(Err(error)) => error.remote().is_some(),
                 Poll::Pending => false,
             };
-            if !is_answered && let Poll::Ready(finding) = finding.as_mut().poll(cx) {
-                return Poll::Ready(Answer::None(finding));
+            if !is_answered && let Poll::Ready(sign) = sign.as_mut().poll(cx) {
+                return Poll::Ready(Answer::None(sign));
             }
             match (called, unusable.as_mut().poll(cx)) {
                 (Poll::Ready(Ok(result)), _) => Poll::Ready(Answer::Result(result)),
@@ -95,7 +95,7 @@ impl Conversation<'_> {
             }
             Answer::Uncorrelated(error) => (Exit::ErrorAnswer, report::error_answer(&error)),
             Answer::Unusable(why) => (Exit::BrokenProtocol, report::unusable(why, self.via)),
-            Answer::None(finding) => (Exit::BrokenProtocol, report::hopeless(finding)),
+            Answer::None(sign) => (Exit::BrokenProtocol, report::hopeless(sign)),
         };
         Err(Problem { exit, message })
     }

@@ -1,6 +1,6 @@
 //! The first bytes of a server, which tell why a call would get no answer.
 //!
-//! | first bytes | finding |
+//! | first bytes | sign |
 //! |---|---|
 //! | our own first message | the server sends everything back, as `cat` does |
 //! | a line that begins with `Content-Length:` | framing `lsp` |
@@ -26,7 +26,7 @@ const HEADER: &[u8] = b"content-length:";
 
 /// A reason why there will be no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finding {
+pub(super) enum FirstSign {
     /// The server speaks this framing instead of ours.
     OtherFraming(Framing),
     /// The server sends our own message back.
@@ -60,12 +60,12 @@ impl FirstBytes {
     }
 
     /// Takes the next bytes of the server.
-    pub(super) fn handle_received(&mut self, bytes: &[u8]) -> Option<Finding> {
+    pub(super) fn handle_received(&mut self, bytes: &[u8]) -> Option<FirstSign> {
         let room = MOST - self.received.len();
         self.received.extend_from_slice(&bytes[..bytes.len().min(room)]);
         if !self.sent.is_empty() && self.received.starts_with(&self.sent) {
             self.is_done = true;
-            return Some(Finding::Echo);
+            return Some(FirstSign::Echo);
         }
         // Until it differs from our message, it may become an echo.
         if !self.received.is_empty() && self.sent.starts_with(&self.received) {
@@ -73,7 +73,7 @@ impl FirstBytes {
         }
         let found = framing_of(&self.received);
         self.is_done = found.is_some() || self.received.len() == MOST;
-        found.filter(|found| *found != self.expected).map(Finding::OtherFraming)
+        found.filter(|found| *found != self.expected).map(FirstSign::OtherFraming)
     }
 
     /// The beginning of the first line that is not empty.
@@ -113,13 +113,13 @@ fn framing_of(bytes: &[u8]) -> Option<Framing> {
 mod tests {
     use super::*;
 
-    fn whole(expected: Framing, sent: &str, received: &str) -> Option<Finding> {
+    fn whole(expected: Framing, sent: &str, received: &str) -> Option<FirstSign> {
         let mut first = FirstBytes::new(expected);
         first.handle_sent(sent.as_bytes());
         first.handle_received(received.as_bytes())
     }
 
-    fn byte_by_byte(expected: Framing, sent: &str, received: &str) -> Option<Finding> {
+    fn byte_by_byte(expected: Framing, sent: &str, received: &str) -> Option<FirstSign> {
         let mut first = FirstBytes::new(expected);
         first.handle_sent(sent.as_bytes());
         received.bytes().find_map(|byte| match first.is_done() {
@@ -149,7 +149,7 @@ mod tests {
         ];
         for (bytes, found) in rows {
             for expected in [Framing::Lsp, Framing::Ndjson, Framing::Length] {
-                let found = found.filter(|found| *found != expected).map(Finding::OtherFraming);
+                let found = found.filter(|found| *found != expected).map(FirstSign::OtherFraming);
                 assert_eq!(whole(expected, "", bytes), found, "{bytes:?}");
                 assert_eq!(byte_by_byte(expected, "", bytes), found, "{bytes:?}");
             }
@@ -168,12 +168,12 @@ mod tests {
         let (line, header) = ("{\"jsonrpc\":\"2.0\",\"id\":0}\n", "Content-Length: 2\r\n\r\n{}");
         let long = format!("{{\"jsonrpc\":\"{}\"}}\n", "x".repeat(2 * MOST_SENT));
         let rows = [
-            (Framing::Ndjson, line, line, Some(Finding::Echo)),
-            (Framing::Lsp, header, header, Some(Finding::Echo)),
-            (Framing::Ndjson, &long, &long, Some(Finding::Echo)),
+            (Framing::Ndjson, line, line, Some(FirstSign::Echo)),
+            (Framing::Lsp, header, header, Some(FirstSign::Echo)),
+            (Framing::Ndjson, &long, &long, Some(FirstSign::Echo)),
             (Framing::Ndjson, line, &line[..line.len() - 1], None),
             (Framing::Ndjson, line, "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":1}\n", None),
-            (Framing::Lsp, header, line, Some(Finding::OtherFraming(Framing::Ndjson))),
+            (Framing::Lsp, header, line, Some(FirstSign::OtherFraming(Framing::Ndjson))),
         ];
         for (expected, sent, received, found) in rows {
             assert_eq!(whole(expected, sent, received), found, "{received:?}");

@@ -13,7 +13,7 @@ use duet_rpc::transport::TlsError;
 use duet_rpc::{CloseReason, Disconnect, RemoteError, UnusableAnswer};
 
 use super::address::{advice_of_refusal, advice_of_tls};
-use super::first_bytes::Finding;
+use super::first_bytes::FirstSign;
 use crate::args::ProtocolName;
 use crate::exit::{Exit, Problem};
 use crate::json;
@@ -72,13 +72,13 @@ pub(super) fn no_answer_within(timeout: Duration, clue: &Clue) -> String {
 }
 
 /// Message for a server whose first bytes show that it will not answer.
-pub(super) fn hopeless(finding: Finding) -> String {
-    let (what, framing) = match finding {
-        Finding::Echo => {
+pub(super) fn hopeless(sign: FirstSign) -> String {
+    let (what, framing) = match sign {
+        FirstSign::Echo => {
             return "the server sends our own message back, as `cat` does: is it a JSON-RPC server?"
                 .to_owned();
         }
-        Finding::OtherFraming(framing) => match framing {
+        FirstSign::OtherFraming(framing) => match framing {
             Framing::Lsp => ("it begins messages with `Content-Length`", framing),
             Framing::Ndjson => ("it writes one message per line", framing),
             Framing::Length => ("it writes a length of four bytes before messages", framing),

@@ -9,7 +9,7 @@ use duet_rpc::proto::frame::Framing;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use tokio::sync::Notify;
 
-use super::first_bytes::{Finding, FirstBytes};
+use super::first_bytes::{FirstBytes, FirstSign};
 
 /// A transport that tracks its own writes, and looks at the first bytes that it reads.
 pub(super) struct TrackedTransport {
@@ -28,8 +28,8 @@ pub(super) struct TransportProgress {
     flushes: AtomicU64,
     is_closed: AtomicBool,
     changed: Notify,
-    finding: OnceLock<Finding>,
-    has_finding: Notify,
+    sign: OnceLock<FirstSign>,
+    has_sign: Notify,
     first_line: Mutex<String>,
 }
 
@@ -53,7 +53,7 @@ impl TrackedTransport {
         let found = first.handle_received(received.get(before..).unwrap_or_default());
         let line = &mut *self.progress.first_line.lock().unwrap_or_else(PoisonError::into_inner);
         *line = first.first_line();
-        if found == Some(Finding::Echo) {
+        if found == Some(FirstSign::Echo) {
             // Our own request is not a request of the server.
             received.truncate(before);
         }
@@ -61,9 +61,9 @@ impl TrackedTransport {
             self.first = None;
         }
         if let Some(found) = found
-            && self.progress.finding.set(found).is_ok()
+            && self.progress.sign.set(found).is_ok()
         {
-            self.progress.has_finding.notify_one();
+            self.progress.has_sign.notify_one();
         }
         Ok(())
     }
@@ -89,12 +89,12 @@ impl TransportProgress {
     }
 
     /// Waits until the first bytes show that no answer will come.
-    pub(super) async fn finding(&self) -> Finding {
+    pub(super) async fn sign(&self) -> FirstSign {
         loop {
-            if let Some(finding) = self.finding.get() {
-                return *finding;
+            if let Some(sign) = self.sign.get() {
+                return *sign;
             }
-            self.has_finding.notified().await;
+            self.has_sign.notified().await;
         }
     }
 
