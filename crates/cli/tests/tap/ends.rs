@@ -162,7 +162,9 @@ fn w4_w5_signal_ends_a_tap_whose_server_has_ended() {
     use std::os::unix::net::UnixStream;
     let folder = Folder::new();
     let (ours, theirs) = UnixStream::pair().expect("sockets");
-    let mut command = tap_shell(&folder, "head -c 300000 /dev/zero; echo $$ >&2; exit 4");
+    // More than the socket holds, and less than the pipe of the server.
+    rustix::net::sockopt::set_socket_send_buffer_size(&theirs, 4096).expect("a socket");
+    let mut command = tap_shell(&folder, "head -c 50000 /dev/zero; echo $$ >&2; exit 4");
     command.stdout(std::os::fd::OwnedFd::from(theirs));
     let mut process = command.spawn().expect("it starts");
     drop(command);
