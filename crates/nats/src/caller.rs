@@ -5,7 +5,7 @@
 //! of workers; this file sends and receives.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,13 +46,11 @@ pub struct NatsTransport {
     client: Arc<Client>,
     publisher: Publisher,
     service: String,
-    /// The subject of our inbox, without its last token.
+    /// The subject of our inbox, without its last two tokens.
     inbox: String,
     arriving: Subscriber,
     subjects: HashMap<String, Subject>,
     idempotent: HashSet<String>,
-    /// The subject on which workers call us.
-    callback: String,
     deadline: Option<Duration>,
     trace_context: Option<String>,
     calls: Calls,
@@ -75,9 +73,8 @@ impl NatsTransport {
         }
         let client = Arc::new(broker.client.clone());
         let inbox = client.new_inbox();
-        let arriving = client.subscribe(format!("{inbox}.*")).await.map_err(broken)?;
+        let arriving = client.subscribe(subject::of_caller(&inbox)).await.map_err(broken)?;
         Ok(NatsTransport {
-            callback: format!("{inbox}.{}", subject::CALLBACK),
             publisher: Publisher::new(Arc::clone(&client)),
             client,
             service: service.to_owned(),
@@ -234,13 +231,11 @@ impl NatsTransport {
 
     fn deliver(&mut self, number: u64, delivery: Delivery, now: Instant) {
         let Delivery { subject, payload, deadline } = delivery;
-        // Each of these would grow step by step.
-        self.scratch.clear();
-        // Writing to a string cannot fail.
-        let _ = write!(self.scratch, "{}.{number}", self.inbox);
-        let reply = Some(Subject::from(&*self.scratch));
         let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
-        self.unsent.push_back(Queued { subject, reply, payload, kind: QueuedKind::Call { left } });
+        // A new string would grow step by step.
+        subject::write_reply(&mut self.scratch, &self.inbox, left, number);
+        let reply = Some(Subject::from(&*self.scratch));
+        self.unsent.push_back(Queued { subject, reply, payload, kind: QueuedKind::Call });
     }
 
     fn call(&mut self, ids: Ids, subject: Subject, message: &Outbound<'_>, is_idempotent: bool) {
@@ -291,7 +286,7 @@ impl NatsTransport {
         loop {
             ready!(self.publisher.poll_ready(cx))?;
             let Some(message) = self.unsent.pop_front() else { return Poll::Ready(Ok(())) };
-            let headers = || message.headers(&self.callback, self.trace_context.as_deref());
+            let headers = || message.headers(self.trace_context.as_deref());
             match self.publisher.send(cx, || message.to_outbound(headers())) {
                 Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
                     self.refuse(message.reply.as_deref(), size, limit);
@@ -343,7 +338,7 @@ struct Outbound<'a> {
     deadline: Option<Instant>,
 }
 
-/// A message that waits for room. Its headers are made when it leaves, because they cost more than the rest.
+/// A message that waits for room. Its headers are made when it leaves.
 struct Queued {
     subject: Subject,
     reply: Option<Subject>,
@@ -352,27 +347,19 @@ struct Queued {
 }
 
 enum QueuedKind {
-    /// A request, batch or notification for a worker, with the time that it has left.
-    Call {
-        left: Option<Duration>,
-    },
+    /// A request, batch or notification for a worker.
+    Call,
     Cancellation,
     /// The answer to a call of a worker.
     Answer,
 }
 
 impl Queued {
-    fn headers(&self, callback: &str, trace_context: Option<&str>) -> Option<HeaderMap> {
+    fn headers(&self, trace_context: Option<&str>) -> Option<HeaderMap> {
         match self.kind {
             QueuedKind::Answer => None,
             QueuedKind::Cancellation => Some(header::one(header::CANCEL, "1")),
-            QueuedKind::Call { left } => {
-                let mut headers = header::of_caller(callback, left);
-                if let Some(trace) = trace_context {
-                    headers.insert(header::TRACE, trace);
-                }
-                Some(headers)
-            }
+            QueuedKind::Call => trace_context.map(|trace| header::one(header::TRACE, trace)),
         }
     }
 

@@ -1,12 +1,11 @@
 //! Headers of the messages between callers and workers (N2).
 //!
-//! The payload is the JSON-RPC message as it is, so everything else is in headers. Other clients need none of them: a
-//! request without headers is answered once, and nothing else is sent to its reply subject.
+//! The payload is the JSON-RPC message as it is. A plain request of a caller has no header, because its reply subject tells
+//! the rest; see `subject.rs`. Other clients need none either.
 //!
 //! | header | of | value |
 //! |---|---|---|
-//! | `Duet-Caller` | a request or notification | the subject on which its sender takes calls; the sender also understands signs. After a space, the deadline |
-//! | `Duet-Deadline` | a request of a sender that takes no calls | the milliseconds after which the worker drops the handler |
+//! | `Duet-Deadline` | a request of another client | the milliseconds after which the worker drops the handler |
 //! | `traceparent` | a request or notification | the W3C trace context, for [`Remote::trace_context`](duet_rpc::Remote::trace_context) |
 //! | `Duet-Accepted` | a sign | the worker's name: it has the request, and still works on it |
 //! | `Duet-Busy` | an answer | the limit of a worker that did not begin the request |
@@ -17,7 +16,6 @@ use std::time::Duration;
 
 use async_nats::header::{HeaderMap, HeaderName, IntoHeaderValue};
 
-pub(crate) const CALLER: HeaderName = HeaderName::from_static("Duet-Caller");
 pub(crate) const DEADLINE: HeaderName = HeaderName::from_static("Duet-Deadline");
 pub(crate) const ACCEPTED: HeaderName = HeaderName::from_static("Duet-Accepted");
 /// The trace context of W3C, which other programs send and read, too.
@@ -42,26 +40,9 @@ pub(crate) fn value(headers: Option<&HeaderMap>, name: HeaderName) -> Option<&st
     headers?.get(name).map(|value| value.as_str())
 }
 
-/// The headers of a request or notification: the subject on which its sender takes calls, and the time that it has left.
-/// They are one header, because each costs three allocations at either end. The time is rounded up: the caller gives up
-/// first, and knows better why there is no answer.
-pub(crate) fn of_caller(subject: &str, left: Option<Duration>) -> HeaderMap {
-    match left.map(|left| left.as_micros().div_ceil(1000)) {
-        None => one(CALLER, subject),
-        Some(milliseconds) => one(CALLER, format!("{subject} {milliseconds}")),
-    }
-}
-
-/// The subject on which the sender takes calls.
-pub(crate) fn caller(headers: Option<&HeaderMap>) -> Option<&str> {
-    value(headers, CALLER)?.split(' ').next()
-}
-
-/// The time that a request has left; `None` if it has no deadline, or one that is not a number.
+/// The time that the request of another client has left; `None` if it has no deadline, or one that is not a number.
 pub(crate) fn deadline(headers: Option<&HeaderMap>) -> Option<Duration> {
-    let with_caller = value(headers, CALLER).and_then(|it| it.split_once(' ')).map(|it| it.1);
-    let text = with_caller.or_else(|| value(headers, DEADLINE))?;
-    text.trim().parse().ok().map(Duration::from_millis)
+    value(headers, DEADLINE)?.trim().parse().ok().map(Duration::from_millis)
 }
 
 /// Adds the headers of an error.
@@ -88,22 +69,8 @@ mod tests {
             ("99999999999999999999", None),
         ] {
             assert_eq!(deadline(Some(&one(DEADLINE, text))), expected, "{text:?}");
-            let with_caller = one(CALLER, format!("c.call {text}"));
-            assert_eq!(deadline(Some(&with_caller)), expected, "{text:?}");
-            assert_eq!(caller(Some(&with_caller)), Some("c.call"));
         }
         assert_eq!(deadline(None), None);
-        assert_eq!(deadline(Some(&one(CALLER, "c.call"))), None);
-    }
-
-    #[test]
-    fn n2_deadline_is_rounded_up() {
-        for (micros, ms) in [(0, 0), (1, 1), (1000, 1), (1001, 2), (30_000_000, 30_000)] {
-            let headers = of_caller("c.call", Some(Duration::from_micros(micros)));
-            assert_eq!(caller(Some(&headers)), Some("c.call"));
-            assert_eq!(deadline(Some(&headers)), Some(Duration::from_millis(ms)), "{micros}");
-        }
-        assert_eq!(deadline(Some(&of_caller("c.call", None))), None);
     }
 
     #[test]

@@ -4,19 +4,24 @@
 //! |---|---|
 //! | `rpc.SERVICE.METHOD` | requests and notifications, each to one worker of the service |
 //! | `rpc.SERVICE.=batch` | batches, each to one worker |
-//! | `INBOX.call` of a caller | requests and notifications of a worker to its caller |
-//! | `INBOX.NUMBER` of a caller | the answer to the call of this number, and signs of its worker |
+//! | `INBOX.=MS.NUMBER` of a caller | the answer to the call of this number, and signs of its worker |
+//! | `INBOX.=.call` of a caller | requests and notifications of a worker to its caller |
 //! | `INBOX.NUMBER` of a worker | cancellations of the request of this number, and answers to calls of its handler |
 //!
 //! A method is one token of a subject, so every byte outside `A-Z a-z 0-9 _ -` is written as `=HH`.
+//!
+//! The token `=MS` of a caller says that it understands signs and takes calls, and gives the milliseconds that the call
+//! has left; `=` alone means that it has no deadline. A header for this would cost either end several allocations, and
+//! the broker its slower form of a message. Inboxes of other clients have no such token.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 /// The last token of the subject of batches. No method has it, because two hexadecimal digits follow each `=`.
 const BATCH: &str = "=batch";
 
-/// The last token of the subject on which a caller takes calls.
-pub(crate) const CALLBACK: &str = "call";
+/// The end of the subject on which a caller takes calls.
+const CALLBACK: &str = "=.call";
 
 /// The number in the reply subject of a notification. Only the broker uses it: to say that there is no worker.
 pub(crate) const NOTIFICATION: u64 = 0;
@@ -52,6 +57,45 @@ pub(crate) fn of_service(service: &str) -> String {
 pub(crate) fn is_service(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !name.is_empty() && name.bytes().all(is_plain)
+}
+
+/// Everything that a caller takes at its inbox.
+pub(crate) fn of_caller(inbox: &str) -> String {
+    format!("{inbox}.*.*")
+}
+
+/// Writes the reply subject of a call. The time that it has left is rounded up: the caller gives up first, and knows better
+/// why there is no answer.
+pub(crate) fn write_reply(out: &mut String, inbox: &str, left: Option<Duration>, number: u64) {
+    out.clear();
+    // Writing to a string cannot fail.
+    let _ = match left.map(|left| left.as_micros().div_ceil(1000)) {
+        None => write!(out, "{inbox}.=.{number}"),
+        Some(ms) => write!(out, "{inbox}.={ms}.{number}"),
+    };
+}
+
+/// A caller that understands signs and takes calls, as the reply subject of its call names it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Caller<'a> {
+    inbox: &'a str,
+    /// The time that the call has left; `None` if it has no deadline, or one that is not a number.
+    pub(crate) left: Option<Duration>,
+}
+
+impl<'a> Caller<'a> {
+    /// Reads a reply subject; `None` for that of another client.
+    pub(crate) fn read(reply: &'a str) -> Option<Self> {
+        let (rest, _number) = reply.rsplit_once('.')?;
+        let (inbox, token) = rest.rsplit_once('.')?;
+        let left = token.strip_prefix('=')?.parse().ok().map(Duration::from_millis);
+        Some(Caller { inbox, left })
+    }
+
+    /// The subject on which it takes calls.
+    pub(crate) fn callback(&self) -> String {
+        format!("{}.{CALLBACK}", self.inbox)
+    }
 }
 
 /// The last token of a subject, if it is a number.
@@ -112,9 +156,47 @@ mod tests {
     #[test]
     fn n1_the_last_token_of_an_inbox_names_the_call() {
         for (subject, expected) in
-            [("_INBOX.x.17", Some(17)), ("_INBOX.x.call", None), ("7", Some(7)), ("", None)]
+            [("_INBOX.x.=9.17", Some(17)), ("_INBOX.x.=.call", None), ("7", Some(7)), ("", None)]
         {
             assert_eq!(number(subject), expected, "{subject:?}");
+        }
+    }
+
+    #[test]
+    fn n2_a_reply_subject_names_the_caller_and_its_deadline() {
+        let mut reply = String::new();
+        for (micros, token) in [
+            (None, "="),
+            (Some(0), "=0"),
+            (Some(1), "=1"),
+            (Some(1000), "=1"),
+            (Some(1001), "=2"),
+            (Some(30_000_000), "=30000"),
+        ] {
+            write_reply(&mut reply, "_INBOX.x", micros.map(Duration::from_micros), 7);
+            assert_eq!(reply, format!("_INBOX.x.{token}.7"));
+            let caller = Caller::read(&reply).expect("a caller");
+            let ms = micros.map(|micros| Duration::from_millis(micros.div_ceil(1000)));
+            assert_eq!((caller.left, &*caller.callback()), (ms, "_INBOX.x.=.call"));
+        }
+    }
+
+    #[test]
+    fn n2_reply_subjects_of_other_clients_name_no_caller() {
+        for reply in
+            ["", "a", "a.b", "_INBOX.x.17", "_INBOX.a=.7", "=5.1", "_INBOX.=5", "..", "a..1"]
+        {
+            assert_eq!(Caller::read(reply), None, "{reply}");
+        }
+        for (reply, left) in [
+            ("a.=5.1", Some(5)),
+            ("a.=-1.1", None),
+            ("a.=soon.1", None),
+            ("a.=99999999999999999999.1", None),
+            ("a.=18446744073709551615.1", Some(u64::MAX)),
+        ] {
+            let left = left.map(Duration::from_millis);
+            assert_eq!(Caller::read(reply), Some(Caller { inbox: "a", left }), "{reply}");
         }
     }
 }

@@ -45,7 +45,7 @@ impl RequestTransport {
         let is_answer = text.kind() == Kind::Array || text.member(Member::Method).is_none();
         let payload = Bytes::new();
         if !is_answer {
-            let subject = self.request.caller()?.into();
+            let subject = self.request.callback()?.into();
             let reply = Some(self.worker.subject_of(self.request.number));
             return Some(OutboundMessage { subject, reply, payload, headers: None });
         }

@@ -20,6 +20,7 @@ use duet_rpc::Remote;
 use rustc_hash::FxHashMap;
 
 use super::methods::Method;
+use crate::subject::Caller;
 use crate::{header, subject};
 
 /// The time before the first sign.
@@ -50,6 +51,8 @@ pub(super) struct Request {
     headers: Option<HeaderMap>,
     /// `true` if the caller takes calls. Such a caller understands signs, too.
     pub(super) takes_calls: bool,
+    /// The time that it has from its beginning.
+    deadline: Option<Duration>,
     pub(super) method: Arc<Method>,
     arrivals: Mutex<Arrivals>,
 }
@@ -77,12 +80,17 @@ impl Request {
     /// The request in a message of the broker.
     pub(super) fn new(number: u64, message: Message, method: Arc<Method>, now: Instant) -> Self {
         let Message { reply, payload, headers, .. } = message;
+        let caller = reply.as_deref().and_then(Caller::read);
         Request {
             number,
             begun: now,
             message: payload,
+            takes_calls: caller.is_some(),
+            deadline: match caller {
+                Some(caller) => caller.left,
+                None => header::deadline(headers.as_ref()),
+            },
             reply,
-            takes_calls: header::value(headers.as_ref(), header::CALLER).is_some(),
             headers,
             method,
             arrivals: Mutex::default(),
@@ -94,15 +102,13 @@ impl Request {
     }
 
     /// The subject on which the caller takes calls.
-    pub(super) fn caller(&self) -> Option<&str> {
-        header::caller(self.headers.as_ref())
+    pub(super) fn callback(&self) -> Option<String> {
+        self.reply.as_deref().and_then(Caller::read).map(|caller| caller.callback())
     }
 
     /// The other end, as far as the request names it.
     pub(super) fn remote(&self) -> Remote {
-        // Most requests have one header: that of the caller.
-        let others = self.headers.as_ref().filter(|it| it.len() > usize::from(self.takes_calls));
-        match header::value(others, header::TRACE) {
+        match header::value(self.headers.as_ref(), header::TRACE) {
             Some(trace) => Remote::new().with_trace_context(trace),
             None => Remote::new(),
         }
@@ -216,8 +222,7 @@ impl Agenda {
         if request.signs_to().is_some() {
             self.first.push_back((begun + FIRST_SIGN, number));
         }
-        let deadline = header::deadline(request.headers.as_ref());
-        if let Some(at) = deadline.and_then(|deadline| begun.checked_add(deadline)) {
+        if let Some(at) = request.deadline.and_then(|deadline| begun.checked_add(deadline)) {
             self.deadlines.insert((at, number));
         }
     }
@@ -281,15 +286,11 @@ mod tests {
 
     /// A request of a caller that understands signs, with this deadline.
     fn request(number: u64, deadline: Option<&str>) -> Arc<Request> {
-        let headers = match deadline {
-            None => header::one(header::CALLER, "c.call"),
-            Some(deadline) => header::one(header::CALLER, format!("c.call {deadline}")),
-        };
         let message = Message {
             subject: "rpc.s.m".into(),
-            reply: Some("c.1".into()),
+            reply: Some(format!("c.={}.1", deadline.unwrap_or_default()).into()),
             payload: Bytes::from_static(b"{}"),
-            headers: Some(headers),
+            headers: None,
             status: None,
             description: None,
             length: 0,
@@ -337,7 +338,7 @@ mod tests {
         assert!(!with(&|request| request.takes_calls = false));
         assert!(!with(&|request| request.reply = None));
         // A notification.
-        assert!(!with(&|request| request.reply = Some("c.0".into())));
+        assert!(!with(&|request| request.reply = Some("c.=.0".into())));
     }
 
     #[test]

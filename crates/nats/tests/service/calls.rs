@@ -236,11 +236,13 @@ async fn n2_the_timeout_of_each_call_travels_as_its_deadline() {
     ] {
         let call = tokio::spawn(call);
         let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
-        let headers = request.expect("a request").headers.expect("headers");
+        let request = request.expect("a request");
+        let headers = request.headers.expect("headers");
         let trace = headers.get("traceparent").map(|it| it.as_str());
         assert_eq!(trace, Some("00-ab-cd-01"));
-        let caller = headers.get("Duet-Caller").expect("the caller").as_str();
-        let deadline = caller.split_once(' ').map(|(_, ms)| ms.parse().expect("milliseconds"));
+        let reply = request.reply.expect("a reply subject");
+        let token = reply.rsplit('.').nth(1).and_then(|it| it.strip_prefix('=')).expect("a caller");
+        let deadline = (!token.is_empty()).then(|| token.parse().expect("milliseconds"));
         match (deadline, &expected) {
             (None, None) => {}
             (Some(ms), Some(range)) => assert!(range.contains(&ms), "{ms} of {expected:?}"),

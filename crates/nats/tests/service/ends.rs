@@ -122,11 +122,8 @@ async fn n5_a_caller_that_is_gone_cancels_its_handlers() {
     let worker = Running::start(&broker.url(), handlers.router()).await;
     // This client asks for signs, and is not there to take them.
     let client = async_nats::connect(broker.url()).await.expect("a broker");
-    let mut headers = HeaderMap::new();
-    headers.insert("Duet-Caller", "nobody.call");
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"wait"}"#;
-    let sent =
-        client.publish_with_reply_and_headers("rpc.math.wait", "nobody.1", headers, wait.into());
+    let sent = client.publish_with_reply("rpc.math.wait", "nobody.=.1", wait.into());
     sent.await.expect("sent");
     handlers.wait_for(1, 1).await;
     worker.stop().await;
