@@ -154,7 +154,7 @@ impl NatsTransport {
         };
         let reply = match &message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => Reply::NoWorker,
-            Message { headers: None, .. } => Reply::Answer,
+            Message { headers: None, payload, .. } => Reply::Answer(payload.clone()),
             Message { headers, reply: Some(worker), .. }
                 if header::value(headers.as_ref(), header::ACCEPTED).is_some() =>
             {
@@ -162,7 +162,7 @@ impl NatsTransport {
             }
             Message { headers, .. } => match header::value(headers.as_ref(), header::BUSY) {
                 Some(_) => Reply::Busy,
-                None => Reply::Answer,
+                None => Reply::Answer(message.payload.clone()),
             },
         };
         if number == subject::NOTIFICATION {
@@ -289,7 +289,12 @@ impl NatsTransport {
             let headers = || message.headers(self.trace_context.as_deref());
             match self.publisher.send(cx, || message.to_outbound(headers())) {
                 Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
-                    self.refuse(message.reply.as_deref(), size, limit);
+                    let failure = CallFailure::Oversize { size, limit };
+                    self.refuse(message.reply.as_deref(), failure);
+                }
+                Poll::Ready(Err(Unsent::LongSubject { size, limit })) => {
+                    let failure = CallFailure::LongSubject { size, limit };
+                    self.refuse(message.reply.as_deref(), failure);
                 }
                 Poll::Ready(Err(unsent)) => return Poll::Ready(Err(unsent.into())),
                 // A message that waits for room is sent with the next `poll_ready`.
@@ -298,14 +303,17 @@ impl NatsTransport {
         }
     }
 
-    /// A message is too large for the broker.
-    fn refuse(&mut self, reply: Option<&str>, size: usize, limit: usize) {
+    /// The broker would not take a message.
+    fn refuse(&mut self, reply: Option<&str>, failure: CallFailure) {
         match reply.and_then(subject::number) {
             Some(number @ 1..) => {
-                let step = self.calls.refuse(number, CallFailure::Oversize { size, limit });
+                let step = self.calls.refuse(number, failure);
                 self.take(step);
             }
-            _ => tracing::warn!(size, limit, "message dropped: too large for the broker"),
+            _ => {
+                let error = failure.into_error(&self.service);
+                tracing::warn!(%error, "message dropped");
+            }
         }
     }
 
@@ -432,6 +440,11 @@ impl Transport for NatsTransport {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        for worker in self.calls.abandon_all() {
+            self.take(Step::Cancel(worker));
+        }
+        // If there is no room, or no broker, the workers notice that nobody takes their signs.
+        let _ = self.poll_unsent(cx);
         let client = Arc::clone(&self.client);
         let flushing = self.flushing.get_or_insert_with(|| {
             Box::pin(async move {

@@ -22,7 +22,10 @@ use std::time::{Duration, Instant};
 use async_nats::Subject;
 use bytes::Bytes;
 use duet_rpc::Id;
+use duet_rpc::proto::text::{Kind, MAX_DEPTH, Member, Text};
 use rustc_hash::FxHashMap;
+
+use crate::message;
 
 /// A worker is lost if it gave no sign for this time.
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
@@ -53,12 +56,29 @@ impl Ids {
             Ids::Many(ids) => ids,
         }
     }
+
+    /// Returns `true` if this text is an answer to the calls. An error without an id answers a message that the worker could
+    /// not read.
+    fn are_answered_by(&self, text: &[u8]) -> bool {
+        let Ok(text) = Text::check(text, MAX_DEPTH) else { return false };
+        if text.kind() == Kind::Array {
+            return matches!(self, Ids::Many(_));
+        }
+        let is_answer = text.member(Member::Method).is_none();
+        let has_error = text.member(Member::Error).is_some();
+        is_answer
+            && match (message::id_of(&text), self) {
+                (Some(id), _) if id.is_null() && has_error => true,
+                (Some(id), Ids::One(own)) => id == *own,
+                _ => false,
+            }
+    }
 }
 
 /// What a message on the reply subject says.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    Answer,
+    Answer(Bytes),
     /// No worker took the delivery.
     NoWorker,
     /// A worker has the call. Cancellations go to this subject.
@@ -86,7 +106,16 @@ pub(crate) enum Step {
 pub(crate) enum CallFailure {
     NoWorker,
     Silent,
-    Oversize { size: usize, limit: usize },
+    Oversize {
+        size: usize,
+        limit: usize,
+    },
+    LongSubject {
+        size: usize,
+        limit: usize,
+    },
+    /// The answer is not one to this call.
+    Unusable,
 }
 
 impl CallFailure {
@@ -95,7 +124,10 @@ impl CallFailure {
         let kind = match self {
             CallFailure::NoWorker => io::ErrorKind::NotConnected,
             CallFailure::Silent => io::ErrorKind::Interrupted,
-            CallFailure::Oversize { .. } => io::ErrorKind::InvalidInput,
+            CallFailure::Oversize { .. } | CallFailure::LongSubject { .. } => {
+                io::ErrorKind::InvalidInput
+            }
+            CallFailure::Unusable => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, Sentence(self, service.to_owned()))
     }
@@ -120,6 +152,13 @@ impl fmt::Display for Sentence {
                 f,
                 "message too large: {size} bytes, the broker takes {limit} (its max_payload)"
             ),
+            CallFailure::LongSubject { size, limit } => write!(
+                f,
+                "the subject of the method is too long: {size} bytes, the limit is {limit}"
+            ),
+            CallFailure::Unusable => {
+                write!(f, "the worker of {} sent something else than an answer", self.1)
+            }
         }
     }
 }
@@ -209,7 +248,11 @@ impl Calls {
                 self.send_again(pending, now)
             }
             Reply::NoWorker => Step::Fail(pending.ids, CallFailure::NoWorker),
-            Reply::Answer | Reply::Busy | Reply::Sign(_) => Step::PassOn,
+            // The peer would drop it, and wait on.
+            Reply::Answer(answer) if !pending.ids.are_answered_by(&answer) => {
+                Step::Fail(pending.ids, CallFailure::Unusable)
+            }
+            Reply::Answer(_) | Reply::Busy | Reply::Sign(_) => Step::PassOn,
         }
     }
 
@@ -255,6 +298,13 @@ impl Calls {
         if was_cancelled { Step::Nothing } else { Step::Cancel(worker) }
     }
 
+    /// Ends all calls, because nobody waits any more. Returns the subjects of their workers.
+    pub(crate) fn abandon_all(&mut self) -> Vec<Subject> {
+        self.numbers.clear();
+        let pending = self.pending.drain().map(|(_, pending)| pending);
+        pending.filter(|it| !it.is_cancelled).filter_map(|it| it.worker).collect()
+    }
+
     /// The delivery with this number was not sent: it is too large.
     pub(crate) fn refuse(&mut self, number: u64, failure: CallFailure) -> Step {
         match self.remove(number) {
@@ -292,6 +342,8 @@ mod tests {
     /// What happens to a call, one event after the other.
     enum Event {
         Answer,
+        /// This text instead of an answer.
+        Other(&'static str),
         Busy,
         NoWorker,
         Sign,
@@ -303,7 +355,11 @@ mod tests {
         Wait(u64),
     }
 
-    use Event::{Abandon, Answer, Busy, Cancel, Late, NoWorker, Sign, Wait};
+    use Event::{Abandon, Answer, Busy, Cancel, Late, NoWorker, Other, Sign, Wait};
+
+    fn answer(text: &'static str) -> Reply {
+        Reply::Answer(Bytes::from_static(text.as_bytes()))
+    }
 
     /// Plays the events, and returns the steps that are not `Nothing`.
     fn play(is_idempotent: bool, events: &[Event]) -> String {
@@ -316,11 +372,12 @@ mod tests {
         let mut steps = Vec::new();
         for event in events {
             let made = match event {
-                Answer => vec![calls.handle(number, Reply::Answer, now)],
+                Answer => vec![calls.handle(number, answer(r#"{"id":1,"result":2}"#), now)],
+                Other(text) => vec![calls.handle(number, answer(text), now)],
                 Busy => vec![calls.handle(number, Reply::Busy, now)],
                 NoWorker => vec![calls.handle(number, Reply::NoWorker, now)],
                 Sign => vec![calls.handle(number, Reply::Sign("w".into()), now)],
-                Late => vec![calls.handle(number - 1, Reply::Answer, now)],
+                Late => vec![calls.handle(number - 1, answer(r#"{"id":1,"result":2}"#), now)],
                 Cancel => vec![calls.cancel(&id)],
                 Abandon => vec![calls.abandon(&id)],
                 Wait(ms) => {
@@ -356,6 +413,15 @@ mod tests {
             (false, &[Answer, Answer], "pass"),
             (false, &[Sign, Wait(2999), Answer], "pass"),
             (false, &[NoWorker], "NoWorker"),
+            // Something else than an answer.
+            (false, &[Other("{nope")], "Unusable"),
+            (false, &[Other("")], "Unusable"),
+            (false, &[Other("[]")], "Unusable"),
+            (false, &[Other(r#"{"id":2,"result":1}"#)], "Unusable"),
+            (false, &[Other(r#"{"id":1,"method":"m"}"#)], "Unusable"),
+            (false, &[Other(r#"{"id":null,"result":1}"#)], "Unusable"),
+            (false, &[Other(r#"{"id":null,"error":{"code":-32700,"message":""}}"#)], "pass"),
+            (false, &[Abandon, Other("{nope")], ""),
             // Silence.
             (false, &[Wait(2999)], " …"),
             (false, &[Wait(3000)], "Silent"),
@@ -395,6 +461,12 @@ mod tests {
         for (failure, kind, text) in [
             (CallFailure::NoWorker, io::ErrorKind::NotConnected, "no worker serves math"),
             (CallFailure::Silent, io::ErrorKind::Interrupted, "no sign for 3 s"),
+            (CallFailure::Unusable, io::ErrorKind::InvalidData, "something else than an answer"),
+            (
+                CallFailure::LongSubject { size: 9, limit: 8 },
+                io::ErrorKind::InvalidInput,
+                "too long: 9 bytes, the limit is 8",
+            ),
             (
                 CallFailure::Oversize { size: 9, limit: 8 },
                 io::ErrorKind::InvalidInput,

@@ -16,6 +16,10 @@ use async_nats::client::{PublishError, PublishErrorKind};
 use async_nats::message::OutboundMessage;
 use tokio::task::coop::unconstrained;
 
+/// Maximum length of the subjects of a message. A broker closes the connection after a longer control line (4,096 bytes,
+/// unless it is configured), which has a few more words.
+const MOST_SUBJECTS: usize = 4000;
+
 /// A message on its way to a client without room.
 type Waiting = Pin<Box<dyn Future<Output = Result<(), PublishError>> + Send>>;
 
@@ -29,6 +33,8 @@ pub(crate) struct Publisher {
 pub(crate) enum Unsent {
     /// The broker takes no message of this size.
     TooLarge { size: usize, limit: usize },
+    /// The subject and the reply subject are too long for the broker.
+    LongSubject { size: usize, limit: usize },
     /// The client is closed.
     Closed(PublishError),
 }
@@ -36,7 +42,9 @@ pub(crate) enum Unsent {
 impl From<Unsent> for io::Error {
     fn from(unsent: Unsent) -> Self {
         match unsent {
-            Unsent::TooLarge { .. } => io::ErrorKind::InvalidInput.into(),
+            Unsent::TooLarge { .. } | Unsent::LongSubject { .. } => {
+                io::ErrorKind::InvalidInput.into()
+            }
             Unsent::Closed(error) => io::Error::new(io::ErrorKind::BrokenPipe, error),
         }
     }
@@ -62,8 +70,13 @@ impl Publisher {
         cx: &mut Context<'_>,
         message: impl Fn() -> OutboundMessage,
     ) -> Poll<Result<(), Unsent>> {
+        let first = message();
+        let size = first.subject.len() + first.reply.as_ref().map_or(0, |reply| reply.len());
+        if size > MOST_SUBJECTS {
+            return Poll::Ready(Err(Unsent::LongSubject { size, limit: MOST_SUBJECTS }));
+        }
         // The next poll of the task may be far away, so a spent budget of the task must not delay the message.
-        let sent = pin!(unconstrained(self.client.publish_message(message()))).poll(cx);
+        let sent = pin!(unconstrained(self.client.publish_message(first))).poll(cx);
         match sent {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
             Poll::Ready(Err(error)) => Poll::Ready(Err(match error.kind() {

@@ -47,10 +47,10 @@ impl Description {
     /// Answers the requests until it is dropped.
     pub(super) async fn serve(&self, client: &Client, subscribers: Vec<Subscriber>) {
         let mut requests = select_all(subscribers);
-        while let Some(Message { subject, reply: Some(reply), .. }) = requests.next().await {
-            let Some(answer) = subject.split('.').nth(1).and_then(|verb| self.answer(verb)) else {
-                continue;
-            };
+        while let Some(Message { subject, reply, .. }) = requests.next().await {
+            let answer = subject.split('.').nth(1).and_then(|verb| self.answer(verb));
+            // Anybody can publish a message that asks for no answer.
+            let (Some(reply), Some(answer)) = (reply, answer) else { continue };
             // A broker that is out of reach asks again.
             let _ = client.publish(reply, Bytes::from(answer.to_string())).await;
         }

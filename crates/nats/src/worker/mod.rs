@@ -41,8 +41,9 @@ use self::methods::Method;
 use self::request::{RequestTransport, refuse};
 use self::running::{Agenda, Request, Running};
 use crate::broker::{Broker, broken};
+use crate::message::{self, Outgoing};
 use crate::publisher::{Publisher, Unsent};
-use crate::{header, message, subject};
+use crate::{header, subject};
 
 /// The queue group of all workers.
 const QUEUE: &str = "duet-rpc";
@@ -279,8 +280,14 @@ impl Serving {
         let discovery = tokio::spawn(async move { description.serve(&client, asking).await });
         let served = self.run(&hub).await;
         discovery.abort();
-        // Answers of handlers that finished in time.
-        hub.stop().await;
+        // Handlers that still run get their answers and cancellations, and their callers get signs.
+        let mut stopped = pin!(hub.stop());
+        let rest = poll_fn(|cx| {
+            self.now = Instant::now();
+            self.poll_running(cx);
+            stopped.as_mut().poll(cx)
+        });
+        unconstrained(rest).await;
         let _ = timeout(LAST_FLUSH, self.shared.client.flush()).await;
         served
     }
@@ -304,23 +311,32 @@ impl Serving {
         self.now = Instant::now();
         for _ in 0..TURN {
             // First the messages to requests that run: they free room.
-            while let Poll::Ready(Some(message)) = self.private.poll_next_unpin(cx) {
-                self.pass_on(&message);
-            }
+            self.poll_private(cx);
             match self.requests.poll_next_unpin(cx) {
                 Poll::Ready(Some(request)) => self.accept(hub, request),
                 Poll::Ready(None) => return Poll::Ready("the connection to the broker is closed"),
                 Poll::Pending => {
-                    self.poll_due(cx);
-                    self.poll_unsent(cx);
+                    self.poll_running(cx);
                     return Poll::Pending;
                 }
             }
         }
-        self.poll_due(cx);
-        self.poll_unsent(cx);
+        self.poll_running(cx);
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Does everything for requests that run.
+    fn poll_running(&mut self, cx: &mut Context<'_>) {
+        self.poll_private(cx);
+        self.poll_due(cx);
+        self.poll_unsent(cx);
+    }
+
+    fn poll_private(&mut self, cx: &mut Context<'_>) {
+        while let Poll::Ready(Some(message)) = self.private.poll_next_unpin(cx) {
+            self.pass_on(&message);
+        }
     }
 
     /// Does what is due, and sets the timer for the rest.
@@ -348,7 +364,8 @@ impl Serving {
         while !self.unsent.is_empty() && self.publisher.poll_ready(cx).is_ready() {
             let Some(message) = self.unsent.pop_front() else { return };
             match self.publisher.send(cx, || message.clone()) {
-                Poll::Ready(Ok(()) | Err(Unsent::TooLarge { .. })) => {}
+                Poll::Ready(Ok(()) | Err(Unsent::TooLarge { .. } | Unsent::LongSubject { .. })) => {
+                }
                 // Without the client, the subscription ends as well.
                 Poll::Ready(Err(Unsent::Closed(_))) | Poll::Pending => return,
             }
@@ -385,15 +402,14 @@ impl Serving {
 
     /// Answers that the worker is busy.
     fn refuse(&mut self, request: &Request) {
-        let ids = message::ids(&request.message);
-        let Some(subject) = request.reply.clone().filter(|_| !ids.is_empty()) else {
+        let error = ErrorObject::server_busy(self.profile.busy_code, self.most as u64);
+        let answer = refuse(&request.message, &error);
+        let (Some(subject), Some(payload)) = (request.reply.clone(), answer) else {
             return tracing::warn!(limit = self.most, "notification dropped: too many requests");
         };
-        let error = ErrorObject::server_busy(self.profile.busy_code, self.most as u64);
         let mut headers = header::one(header::BUSY, self.most.to_string());
         header::add_error(&mut headers, error.code().0, error.message());
-        let payload = Bytes::from(refuse(&ids, &error));
-        let headers = Some(headers);
+        let (payload, headers) = (payload.into(), Some(headers));
         self.unsent.push_back(OutboundMessage { subject, reply: None, payload, headers });
     }
 
@@ -404,8 +420,14 @@ impl Serving {
         let Some(request) = request else { return };
         match message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => request.miss(),
-            it if header::value(it.headers.as_ref(), header::CANCEL).is_some() => request.cancel(),
-            it => request.push(it.payload.clone()),
+            it if header::value(it.headers.as_ref(), header::CANCEL) == Some("1") => {
+                request.cancel();
+            }
+            // Nobody can call the handlers here, or make the peer answer.
+            it if matches!(message::classify(&it.payload), Outgoing::Answer(_)) => {
+                request.push(it.payload.clone());
+            }
+            _ => tracing::debug!("message to a running request dropped: it is not an answer"),
         }
     }
 

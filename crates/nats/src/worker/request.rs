@@ -20,8 +20,9 @@ use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transp
 
 use super::Shared;
 use super::running::{Arrival, Request};
+use crate::header;
+use crate::message::{self, Outgoing};
 use crate::publisher::{Publisher, Unsent};
-use crate::{header, message};
 
 /// One request, and the way of its messages.
 pub(super) struct RequestTransport {
@@ -60,6 +61,10 @@ impl RequestTransport {
         let Some(way) = self.direct(text) else { return Poll::Ready(Ok(())) };
         let message = || OutboundMessage { payload: Bytes::copy_from_slice(text), ..way.clone() };
         match self.publisher.send(cx, message) {
+            Poll::Ready(Err(Unsent::LongSubject { size, limit })) => {
+                tracing::warn!(size, limit, "message dropped: subject too long for the broker");
+                Poll::Ready(Ok(()))
+            }
             Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
                 tracing::error!(size, limit, "message dropped: too large for the broker");
                 match self.refusal().filter(|_| way.reply.is_none()) {
@@ -76,7 +81,7 @@ impl RequestTransport {
     /// The answer instead of one that is too large.
     fn refusal(&self) -> Option<OutboundMessage> {
         let error = ErrorObject::internal_error();
-        let payload = refuse(&message::ids(&self.request.message), &error).into();
+        let payload = refuse(&self.request.message, &error)?.into();
         let mut headers = HeaderMap::new();
         header::add_error(&mut headers, error.code().0, "the answer is too large for the broker");
         let subject = self.request.reply.clone()?;
@@ -84,16 +89,22 @@ impl RequestTransport {
     }
 }
 
-/// The answer with an error to these requests: one, or those of a batch.
-pub(super) fn refuse(ids: &[Id], error: &ErrorObject) -> Vec<u8> {
-    let mut answers = ids.iter().map(|id| {
+/// The answer with an error to a message: to a request, to each request of a batch, or, with `id: null`, to a text that is
+/// not a message. `None` for messages that have no answer.
+pub(super) fn refuse(message: &[u8], error: &ErrorObject) -> Option<Vec<u8>> {
+    let answer = |id: &Id| {
         let mut answer = Vec::new();
         write_error(&mut answer, id, error);
         answer
-    });
-    match ids {
-        [_] => answers.next().unwrap_or_default(),
-        _ => [&b"["[..], &answers.collect::<Vec<_>>().join(&b','), b"]"].concat(),
+    };
+    match message::classify(message) {
+        Outgoing::Request { id, .. } => Some(answer(&id)),
+        Outgoing::Batch(ids) if !ids.is_empty() => {
+            let answers: Vec<_> = ids.iter().map(answer).collect();
+            Some([&b"["[..], &answers.join(&b','), b"]"].concat())
+        }
+        Outgoing::Batch(_) | Outgoing::Other => Some(answer(&Id::NULL)),
+        Outgoing::Notification { .. } | Outgoing::Cancellation(_) | Outgoing::Answer(_) => None,
     }
 }
 
@@ -186,15 +197,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn n7_a_refusal_answers_each_request_of_a_batch() {
+    fn n7_a_refusal_has_the_form_of_the_answer() {
         let error = ErrorObject::internal_error();
         let one = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}"#;
         let two = one.replace("\"id\":1", "\"id\":2");
-        for (ids, expected) in [
-            (vec![Id::from(1)], one.to_owned()),
-            (vec![1.into(), 2.into()], format!("[{one},{two}]")),
+        let null = one.replace("\"id\":1", "\"id\":null");
+        for (message, expected) in [
+            (r#"{"id":1,"method":"a"}"#, Some(one.to_owned())),
+            (r#"[{"id":1,"method":"a"}]"#, Some(format!("[{one}]"))),
+            (
+                r#"[{"id":1,"method":"a"},{"method":"b"},{"id":2,"method":"a"}]"#,
+                Some(format!("[{one},{two}]")),
+            ),
+            ("[]", Some(null.clone())),
+            ("[3,4]", Some(null.clone())),
+            ("{", Some(null.clone())),
+            (r#"{"id":1,"result":1}"#, None),
+            (r#"{"method":"b"}"#, None),
         ] {
-            assert_eq!(String::from_utf8(refuse(&ids, &error)).as_deref(), Ok(&*expected));
+            let refused = refuse(message.as_bytes(), &error);
+            let refused = refused.map(|it| String::from_utf8(it).expect("UTF-8"));
+            assert_eq!(refused, expected, "{message}");
         }
     }
 }

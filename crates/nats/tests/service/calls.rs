@@ -188,6 +188,8 @@ async fn n10_other_clients_discover_workers() {
         let answer = within(20, client.request(subject, "".into())).await.expect("an answer");
         serde_json::from_slice(&answer.payload).expect("JSON")
     };
+    // A message that asks for no answer ends nothing.
+    client.publish("$SRV.PING", "".into()).await.expect("sent");
     let id = ask("$SRV.PING".to_owned()).await["id"].as_str().expect("an id").to_owned();
     for (verb, scope) in
         [("PING", ".math".to_owned()), ("INFO", String::new()), ("STATS", format!(".math.{id}"))]

@@ -192,3 +192,118 @@ async fn n9_a_worker_that_stops_finishes_its_requests() {
     assert_eq!(within(20, math.call::<i64>("add", (1, 2))).await.expect("the other one"), 3);
     other.stop().await;
 }
+
+#[tokio::test]
+async fn n6_n9_a_worker_that_stops_takes_answers_of_its_callers() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let worker = Running::start(&broker.url(), router()).await;
+    let nats = NatsPeer::connect(&broker.url()).await.expect("a broker");
+    let (asked, mut was_asked) = tokio::sync::mpsc::unbounded_channel();
+    let (go, may_go) = tokio::sync::watch::channel(false);
+    let ours = Router::new().method("answer", move |(question,): (String,)| {
+        let (asked, mut may_go) = (asked.clone(), may_go.clone());
+        async move {
+            let _ = asked.send(());
+            let _ = may_go.wait_for(|it| *it).await;
+            format!("{question}!")
+        }
+    });
+    let transport = nats.transport("math").await.expect("subscribed");
+    let math = Peer::builder(transport).router(ours).spawn();
+    let call = tokio::spawn(async move { math.call::<String>("ask", ["yes"]).await });
+    within(20, was_asked.recv()).await.expect("a question");
+    let stopping = tokio::spawn(worker.stop());
+    // The worker takes no more requests, and the handler still waits.
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let has_left = async {
+        let add = r#"{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}"#;
+        while client.request("rpc.math.add", add.into()).await.is_ok() {}
+    };
+    within(20, has_left).await;
+    go.send_replace(true);
+    assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), "yes!");
+    within(20, stopping).await.expect("a graceful end");
+}
+
+#[tokio::test]
+async fn n4_something_else_than_an_answer_fails_the_call() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut taken =
+        client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
+    confirm(&client).await;
+    let math = peer(&broker).await;
+    for text in ["", "{nope", "[]", r#"{"jsonrpc":"2.0","id":"other","result":1}"#] {
+        let call = math.call::<i64>("add", (1, 2)).no_timeout();
+        let call = tokio::spawn(call);
+        let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
+        let reply = request.expect("a request").reply.expect("a reply subject");
+        client.publish(reply, text.into()).await.expect("sent");
+        let error = within(20, call).await.expect("no panic").expect_err("no answer");
+        assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn n5_closing_a_caller_cancels_its_handlers() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let handlers = Handlers::default();
+    let worker = Running::start(&broker.url(), handlers.router()).await;
+    let math = peer(&broker).await;
+    let call = tokio::spawn(math.call::<()>("wait", ()).no_timeout());
+    handlers.wait_for(1, 0).await;
+    // The first sign, which names the worker, is on its way after 5 ms.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let begun = Instant::now();
+    math.close().await;
+    handlers.wait_for(1, 1).await;
+    assert!(begun.elapsed() < Duration::from_secs(4), "it was not cancelled");
+    call.abort();
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n6_only_answers_reach_a_running_request() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let worker = Running::start(&broker.url(), router()).await;
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut taken = client.subscribe("x.*.*").await.expect("subscribed");
+    confirm(&client).await;
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"ask","params":["?"]}"#;
+    client.publish_with_reply("rpc.math.ask", "x.=.1", ask.into()).await.expect("sent");
+    // The call of the handler names the subject of the request.
+    let (question, reply) = loop {
+        let message = within(20, futures_util::StreamExt::next(&mut taken)).await.expect("one");
+        let text = String::from_utf8_lossy(&message.payload).into_owned();
+        if text.contains("\"answer\"") {
+            break (text, message.reply.expect("the worker"));
+        }
+    };
+    let question: serde_json::Value = serde_json::from_str(&question).expect("JSON");
+    let add = r#"{"jsonrpc":"2.0","id":9,"method":"add","params":[1,2]}"#;
+    for text in [add, "{"] {
+        client.publish(reply.clone(), text.into()).await.expect("sent");
+    }
+    let answer = serde_json::json!({"jsonrpc": "2.0", "id": question["id"], "result": "ok"});
+    client.publish(reply, answer.to_string().into()).await.expect("sent");
+    let end = loop {
+        let message = within(20, futures_util::StreamExt::next(&mut taken)).await.expect("one");
+        if !message.payload.is_empty() {
+            break message.payload;
+        }
+    };
+    assert_eq!(end, r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#);
+    worker.stop().await;
+}

@@ -81,6 +81,24 @@ async fn n8_a_message_over_the_limit_of_the_broker_is_not_sent() {
     worker.stop().await;
 }
 
+#[tokio::test]
+async fn n8_a_subject_that_the_broker_would_not_take_is_not_sent() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let worker = Running::start(&broker.url(), router()).await;
+    let math = peer(&broker).await;
+    for method in ["m".repeat(5000), "/".repeat(1400)] {
+        let error = within(20, math.call::<()>(&method, ())).await.expect_err("too long");
+        assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, false));
+        assert!(format!("{error:#}").contains("too long"), "{error:#}");
+    }
+    // The connection was not closed: a call over a lost one would take longer.
+    assert_eq!(within(20, math.call::<i64>("add", (1, 2))).await.expect("an answer"), 3);
+    worker.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n7_three_times_the_capacity_is_answered_and_nothing_is_dropped() {
     if !has_nats() {

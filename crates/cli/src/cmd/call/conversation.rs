@@ -125,7 +125,7 @@ impl Conversation<'_> {
                     None => (Exit::BrokenProtocol, report::gone(&end, &self.clue())),
                 }
             }
-            (ErrorKind::Exchange, _) => {
+            (ErrorKind::Exchange | ErrorKind::Interrupted, _) => {
                 match self.address.and_then(|it| it.refused_exchange(error, self.is_new())) {
                     Some(refused) => (Exit::NotStarted, refused),
                     None => (Exit::BrokenProtocol, report::failed_exchange(error)),
