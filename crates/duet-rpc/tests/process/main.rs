@@ -6,6 +6,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PROCESS_LIVES` | the number of times that each row runs; default: 1 |
+//! | `PROCESS_TREES` | the number of trees of processes; default: the same |
 //! | `PROCESS_PATIENCE` | the seconds that an end may take; default: 10, because the machine may be busy |
 
 mod programs;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
             l4_l10_a_server_without_an_end_lives_on();
             let lives = number("PROCESS_LIVES", 1);
             l3_l4_l5_l10_every_end_comes_in_time(lives);
-            t1_no_process_of_a_tree_is_left(lives);
+            t1_no_process_of_a_tree_is_left(number("PROCESS_TREES", lives));
             ExitCode::SUCCESS
         }
     }

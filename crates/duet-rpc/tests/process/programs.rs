@@ -102,8 +102,13 @@ pub(crate) fn tree() {
         let mut child = child.grace(Duration::from_millis(100)).on_stderr(move |line| {
             let _ = tell.send(line.to_owned());
         });
-        let id = told.recv().await.expect("it prints its id");
-        let id = id.trim().parse().unwrap_or_else(|_| panic!("not an id: {id}"));
+        // wine writes messages of its own there.
+        let id = loop {
+            let line = told.recv().await.expect("it prints its id");
+            if let Ok(id) = line.trim().parse() {
+                break id;
+            }
+        };
         let stubborn = Parent::with_id(id).expect("a process of this user");
         assert!(!stubborn.is_gone());
         let report = std::future::poll_fn(|cx| child.poll_close(cx)).await;
