@@ -140,6 +140,8 @@ struct Bridge {
     mark: String,
     process: std::process::Child,
     address: String,
+    /// The bridge, its guard and its worker.
+    own: Vec<u32>,
 }
 
 impl Bridge {
@@ -166,37 +168,23 @@ impl Bridge {
         thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
         let address = line.trim_end().strip_prefix("listening on tcp://");
         let address = address.ok_or_else(|| io::Error::other(format!("{line:?}")))?.to_owned();
-        Ok(Bridge { name: shape.name, mark, process, address })
-    }
-
-    /// The bridge, its guard and its worker.
-    fn own(&self) -> Vec<u32> {
-        let mut own = vec![self.process.id()];
-        for _ in 0..2 {
-            let parent = own.last().copied().unwrap_or_default();
-            let pids = marked(&self.mark)
-                .into_iter()
-                .map(|(pid, _)| pid.as_raw_nonzero().get().unsigned_abs());
-            let is_child =
-                |pid: &u32| proc::number(*pid, "status", "PPid") == Some(u64::from(parent));
-            own.extend(pids.into_iter().find(is_child));
-        }
-        own
+        // Before the first client: later, the guard may adopt processes of servers.
+        let own = own_processes(process.id(), &mark);
+        Ok(Bridge { name: shape.name, mark, process, address, own })
     }
 
     /// The resident memory of the worker, in kB.
     fn memory(&self) -> u64 {
-        let worker = self.own().pop().unwrap_or_default();
+        let worker = self.own.last().copied().unwrap_or_default();
         proc::number(worker, "status", "VmRSS").unwrap_or_default()
     }
 
     /// Waits for the processes of servers to end. Returns those that stay.
     fn leftovers(&self) -> Option<String> {
-        let own = self.own();
         let mut left = Vec::new();
         wait_until(GONE_WITHIN, || {
             left = marked(&self.mark);
-            left.retain(|(pid, _)| !own.contains(&pid.as_raw_nonzero().get().unsigned_abs()));
+            left.retain(|(pid, _)| !self.own.contains(&pid.as_raw_nonzero().get().unsigned_abs()));
             left.is_empty()
         });
         let shown: Vec<_> = left.into_iter().map(|(_, line)| line).collect();
@@ -218,4 +206,17 @@ impl Bridge {
         };
         Ok((!status.success()).then(|| format!("{}: the bridge ended with {status}", self.name)))
     }
+}
+
+/// A bridge, its guard and its worker: each the only child of the one before.
+fn own_processes(bridge: u32, mark: &str) -> Vec<u32> {
+    let mut own = vec![bridge];
+    for _ in 0..2 {
+        let parent = own.last().copied().unwrap_or_default();
+        let pids =
+            marked(mark).into_iter().map(|(pid, _)| pid.as_raw_nonzero().get().unsigned_abs());
+        let is_child = |pid: &u32| proc::number(*pid, "status", "PPid") == Some(u64::from(parent));
+        own.extend(pids.into_iter().find(is_child));
+    }
+    own
 }

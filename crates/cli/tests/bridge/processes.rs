@@ -8,6 +8,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Client;
+use super::support::listening::wait_until;
 use super::support::programs::DUET_RPC;
 use super::{Bridge, block_on, bridged, children, marked, status, wait_for_end_of, wait_for_no};
 
@@ -149,7 +150,7 @@ fn b2_client_on_stdin_that_ends_ends_the_server() {
     assert_eq!(marked(&word), Vec::<i32>::new());
 }
 
-/// The short form of `scripts/bridge-clients`.
+/// The short form of `scripts/vanish`.
 #[test]
 fn b2_b4_sixty_clients_that_vanish_leave_memory_and_descriptors_as_they_were() {
     let options = ["--to-framing", "ndjson", "--framing", "ndjson"];
@@ -160,14 +161,17 @@ fn b2_b4_sixty_clients_that_vanish_leave_memory_and_descriptors_as_they_were() {
         let open = std::fs::read_dir(format!("/proc/{worker}/fd")).expect("it runs").count();
         (status(worker, "VmRSS").expect("it runs"), open)
     };
+    let fresh = measure();
     WAYS.into_iter().for_each(|way| go(&bridge, way));
+    // It closes its descriptors a moment after the last process has ended, later on a busy machine.
+    wait_until("the descriptors are closed", || measure().1 <= fresh.1 + 8);
     let before = measure();
     for _ in 0..12 {
         WAYS.into_iter().for_each(|way| go(&bridge, way));
     }
+    wait_until("the descriptors are closed", || measure().1 < before.1 + 8);
     let after = measure();
     assert!(after.0 < before.0 + 8 * 1024, "{before:?} {after:?} kB");
-    assert!(after.1 < before.1 + 8, "{before:?} {after:?} descriptors");
 }
 
 #[test]

@@ -32,9 +32,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Limits the scans of all processes that run at the same time. More would not be faster, because the system does the
-/// work, and each thread would keep memory of its own.
-static SCANS: Semaphore = Semaphore::const_new(4);
+/// Limits the threads that wait for a scan of all processes. They share scans, so more threads mean fewer scans; but each
+/// thread keeps memory of its own.
+static SCANS: Semaphore = Semaphore::const_new(32);
 
 /// Closes the program's stdin, and ends the program.
 pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
@@ -96,12 +96,16 @@ async fn wait(
     let _ = timeout(patience, process.exited()).await;
     let settle = settle.min(patience.saturating_sub(begun.elapsed()));
     let ended = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let (mut pause, mut known) = (FIRST_PAUSE, Vec::new());
     loop {
         let has_ended = timeout(Duration::ZERO, process.exited()).await.is_ok();
+        let is_last = !has_ended || ended.elapsed() >= settle;
         let to_look = Arc::clone(tree);
-        let members = blocking(move || to_look.members()).await;
-        let left = match members {
+        let members = blocking(move || match is_last {
+            true => to_look.members(),
+            false => to_look.members_or_known(known),
+        });
+        let left = match members.await {
             Some(members) => members,
             // The processes cannot be listed here, but the whole group can be killed.
             None if has_ended => Vec::new(),
@@ -113,11 +117,12 @@ async fn wait(
             tree.kill_group();
             return None;
         }
-        if !has_ended || ended.elapsed() >= settle {
+        if is_last {
             return Some(left);
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
+        known = left;
     }
 }
 

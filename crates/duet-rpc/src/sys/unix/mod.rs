@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod local;
 mod parent;
 pub(crate) mod polled;
+mod process_table;
 pub(crate) mod procfs;
 pub(crate) mod program;
 mod reserve;

@@ -33,6 +33,8 @@ pub(crate) struct ProcessEntry {
     /// Its start, in clock ticks since the machine started. With the pid it identifies a process for
     /// good: no pid is used twice within a tick.
     pub(crate) started: u64,
+    /// The address of its environment, which changes when the process starts another program; 0 if it is hidden.
+    pub(crate) environment: u64,
     /// The name of its program, as the system keeps it: at most 15 bytes.
     pub(crate) program: String,
 }
@@ -91,8 +93,9 @@ pub(crate) fn entry(pid: Pid) -> Option<ProcessEntry> {
     parse(pid, &stat)
 }
 
-/// Searches the environment that a process was started with; `None` if it is empty or cannot be read.
-pub(crate) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
+/// Reads a variable from the environment that a process was started with, empty if it is not there; `None` if the
+/// environment is empty or cannot be read.
+pub(crate) fn environment_value(pid: Pid, variable: &str) -> Option<Vec<u8>> {
     let read = |name: &str| {
         let mut bytes = Vec::new();
         let file = File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
@@ -104,7 +107,12 @@ pub(crate) fn environment_holds(pid: Pid, needle: &str) -> Option<bool> {
     let mut had_words = false;
     while let Ok(environment) = read("environ") {
         if !environment.is_empty() {
-            return Some(environment.windows(needle.len()).any(|part| part == needle.as_bytes()));
+            let value_of = |entry: &[u8]| {
+                let rest = entry.strip_prefix(variable.as_bytes())?;
+                rest.strip_prefix(b"=").map(<[u8]>::to_vec)
+            };
+            let value = environment.split(|&byte| byte == 0).find_map(value_of);
+            return Some(value.unwrap_or_default());
         }
         // If `exec` had finished before this read, the environment is empty and stays empty.
         if had_words || entry(pid).is_none() || begun.elapsed() >= EXEC_TIME {
@@ -135,7 +143,8 @@ fn parse(pid: Pid, stat: &[u8]) -> Option<ProcessEntry> {
     let (parent, group, started) = (pid_at(1), pid_at(2), fields.get(19)?.parse().ok()?);
     let flags: u32 = fields.get(6)?.parse().ok()?;
     let runs = !DEAD.contains(fields.first()?) && flags & KERNEL_THREAD == 0;
-    runs.then_some(ProcessEntry { pid, parent, group, started, program })
+    let environment = fields.get(47).and_then(|address| address.parse().ok()).unwrap_or_default();
+    runs.then_some(ProcessEntry { pid, parent, group, started, environment, program })
 }
 
 #[cfg(test)]
@@ -195,8 +204,10 @@ mod tests {
     }
 
     #[test]
-    fn environment_is_searched() {
-        assert_eq!(environment_holds(getpid(), "PATH="), Some(true));
-        assert_eq!(environment_holds(getpid(), "DUET_RPC_NO_SUCH_VARIABLE="), Some(false));
+    fn environment_is_read() {
+        let path = std::env::var("PATH").unwrap();
+        assert_eq!(environment_value(getpid(), "PATH"), Some(path.into_bytes()));
+        assert_eq!(environment_value(getpid(), "DUET_RPC_NO_SUCH_VARIABLE"), Some(Vec::new()));
+        assert_ne!(entry(getpid()).unwrap().environment, 0);
     }
 }

@@ -13,7 +13,7 @@
 //! That changes the parent that every other child of the process sees, and this process would have to reap all
 //! orphans. A library should not do that. A marker costs one variable.
 
-use std::collections::HashSet;
+use std::borrow::Borrow;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -21,14 +21,11 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
+use super::process_table::{Process, ScanUser, VARIABLE};
 use super::procfs;
 pub(crate) use super::procfs::ProcessEntry;
 use crate::random;
 use crate::sync::lock;
-
-/// The variable that marks a program and all processes that it starts. Its value is a list, because a
-/// marked program may itself start and mark others.
-const VARIABLE: &str = "DUET_RPC_TREE";
 
 /// The number of consecutive scans of all processes that must find no member.
 const CLEAN_LOOKS: usize = 2;
@@ -42,8 +39,7 @@ pub(crate) struct Tree {
     marker: Marker,
     /// The start of the program; a process that started before is not a member.
     started: u64,
-    /// Processes that are known not to be marked, so that their environment is not read again.
-    unmarked: Mutex<HashSet<(Pid, u64)>>,
+    scans: ScanUser,
     /// The program's pid and its group's id. `None` once the program is reaped, because another group may
     /// then get the number.
     group: Mutex<Option<Pid>>,
@@ -75,14 +71,14 @@ impl Tree {
         let program = program.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         // A program that has ended already may have left other processes behind.
         let started = program.and_then(procfs::entry).map_or(0, |entry| entry.started);
-        Ok(Tree { marker, started, unmarked: Mutex::default(), group: Mutex::new(program) })
+        Ok(Tree { marker, started, scans: ScanUser::new(), group: Mutex::new(program) })
     }
 
     /// The running members; `None` if the system does not show them.
     pub(crate) fn members(&self) -> Option<Vec<ProcessEntry>> {
         let before = procfs::last_pid();
         for _ in 0..CLEAN_LOOKS {
-            let found = self.look(|_| {})?;
+            let found = self.look()?;
             if !found.is_empty() {
                 return Some(found);
             }
@@ -90,9 +86,24 @@ impl Tree {
         Some(self.look_at_new(before, |_| {}))
     }
 
+    /// The known members that still run. Only if none does, it looks for others, because that takes a scan of all
+    /// processes.
+    pub(crate) fn members_or_known(
+        &self,
+        mut known: Vec<ProcessEntry>,
+    ) -> Option<Vec<ProcessEntry>> {
+        known.retain(|member| procfs::entry(member.pid).is_some_and(|now| now.is(member)));
+        if known.is_empty() { self.members() } else { Some(known) }
+    }
+
+    /// Looks for running members, in a scan that other trees may share.
+    fn look(&self) -> Option<Vec<ProcessEntry>> {
+        self.scans.scan().map(|table| self.find_among(table.iter(), |_| {}))
+    }
+
     /// Looks for running members, and calls `act` for each as soon as it is found.
-    fn look(&self, act: impl FnMut(&ProcessEntry)) -> Option<Vec<ProcessEntry>> {
-        procfs::entries(self.started).map(|entries| self.find_among(entries, act))
+    fn hunt(&self, act: impl FnMut(&ProcessEntry)) -> Option<Vec<ProcessEntry>> {
+        procfs::entries(self.started).map(|entries| self.find_among(entries.map(Process::new), act))
     }
 
     /// Checks only processes that were started since this pid was assigned, until it finds a member or no more are
@@ -106,7 +117,8 @@ impl Tree {
         for _ in 0..LOOKS_AT_NEW {
             let before = std::mem::replace(&mut last, procfs::last_pid());
             let (Some(before), Some(last)) = (before, last) else { break };
-            let found = self.find_among(procfs::entries_between(before, last), &mut act);
+            let entries = procfs::entries_between(before, last);
+            let found = self.find_among(entries.map(Process::new), &mut act);
             if before == last || !found.is_empty() {
                 return found;
             }
@@ -114,41 +126,35 @@ impl Tree {
         Vec::new()
     }
 
-    fn find_among(
+    fn find_among<P: Borrow<Process>>(
         &self,
-        entries: impl Iterator<Item = ProcessEntry>,
+        processes: impl Iterator<Item = P>,
         mut act: impl FnMut(&ProcessEntry),
     ) -> Vec<ProcessEntry> {
         let group = *self.group();
         let (mut members, mut others) = (Vec::new(), Vec::new());
-        for entry in entries {
-            let is_member = (group.is_some() && entry.group == group) || self.is_marked(&entry);
-            if is_member {
-                act(&entry);
+        for process in processes.filter(|it| it.borrow().entry.started >= self.started) {
+            let Process { entry, .. } = process.borrow();
+            let is_in_group = group.is_some() && entry.group == group;
+            if is_in_group || process.borrow().has_marker(&self.marker.0) {
+                act(entry);
+                members.push(entry.clone());
+            } else {
+                others.push(process);
             }
-            if is_member { &mut members } else { &mut others }.push(entry);
         }
         // Then their children, the children of these, and so on.
         let mut parents = 0;
         while let Some(parent) = members.get(parents).map(|it: &ProcessEntry| it.pid) {
-            let children = others.extract_if(.., |entry| entry.parent == Some(parent));
+            let is_child = |it: &mut P| {
+                let process: &Process = (*it).borrow();
+                process.entry.parent == Some(parent)
+            };
+            let children = others.extract_if(.., is_child).map(|it| it.borrow().entry.clone());
             members.extend(children.inspect(|entry| act(entry)));
             parents += 1;
         }
         members
-    }
-
-    fn is_marked(&self, entry: &ProcessEntry) -> bool {
-        let lock = || lock(&self.unmarked);
-        let key = (entry.pid, entry.started);
-        if lock().contains(&key) {
-            return false;
-        }
-        let is_marked = procfs::environment_holds(entry.pid, &self.marker.0);
-        if is_marked == Some(false) {
-            lock().insert(key);
-        }
-        is_marked == Some(true)
     }
 
     /// Asks these members, and the whole group, to end. Returns `true`, because this system supports it.
@@ -177,15 +183,22 @@ impl Tree {
             }
             is_new
         };
-        let mut clean_looks = 0;
+        let (mut clean_looks, mut looks_with_new) = (0, 0);
         while clean_looks < CLEAN_LOOKS && Instant::now() < until {
             let (before, mut is_clean) = (procfs::last_pid(), true);
-            if self.look(|member| is_clean &= !kill(member)).is_none() {
+            let mut act = |member: &ProcessEntry| is_clean &= !kill(member);
+            // Members that start others while they are killed must be killed as soon as they are found.
+            let found = match looks_with_new {
+                0 | 1 => self.look().inspect(|found| found.iter().for_each(&mut act)),
+                _ => self.hunt(&mut act),
+            };
+            if found.is_none() {
                 // `/proc` may show the pids of another namespace.
                 break;
             }
-            self.look_at_new(before, |member| is_clean &= !kill(member));
-            clean_looks = if is_clean { clean_looks + 1 } else { 0 };
+            self.look_at_new(before, &mut act);
+            (clean_looks, looks_with_new) =
+                if is_clean { (clean_looks + 1, looks_with_new) } else { (0, looks_with_new + 1) };
         }
         // Not earlier, because the children of a killed parent can no longer be found by that parent.
         self.kill_group();
@@ -200,9 +213,7 @@ impl Tree {
     /// Sends a signal to the group, and to members outside it.
     fn signal(&self, members: &[ProcessEntry], signal: Signal) {
         let group = self.signal_group(signal);
-        for member in members.iter().filter(|member| group.is_none() || member.group != group) {
-            signal_one(member, signal);
-        }
+        members.iter().for_each(|member| signal_one(member, group, signal));
     }
 
     /// Sends a signal to the group, and returns the group's id.
@@ -221,17 +232,19 @@ impl Tree {
     }
 }
 
-/// Sends a signal to this process, and never to a later process with the same pid.
+/// Sends a signal to this process unless it is in this group, and never to a later process with the same pid. It may have
+/// left the group since it was seen.
 #[cfg(target_os = "linux")]
-fn signal_one(seen: &ProcessEntry, signal: Signal) {
+fn signal_one(seen: &ProcessEntry, group: Option<Pid>, signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
     let Ok(process) = pidfd_open(seen.pid, PidfdFlags::empty()) else { return };
     // If the pid still belongs to that process, so does the descriptor.
-    if procfs::entry(seen.pid).is_some_and(|now| now.is(seen)) {
+    let Some(now) = procfs::entry(seen.pid).filter(|now| now.is(seen)) else { return };
+    if group.is_none() || now.group != group {
         let _ = pidfd_send_signal(process, signal);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn signal_one(_: &ProcessEntry, _: Signal) {}
+fn signal_one(_: &ProcessEntry, _: Option<Pid>, _: Signal) {}

@@ -62,6 +62,11 @@ impl Tree {
         Some(ids.into_iter().map(entry).collect())
     }
 
+    /// The running members: a job knows them without a scan.
+    pub(crate) fn members_or_known(&self, _: Vec<ProcessEntry>) -> Option<Vec<ProcessEntry>> {
+        self.members()
+    }
+
     /// Sends Ctrl-Break to the program's console group. Returns `true` if there is a console for it.
     pub(crate) fn terminate(&self, _: &[ProcessEntry]) -> bool {
         self.program.is_some_and(|id| calls::send_break(id).is_ok())
