@@ -31,7 +31,7 @@ fn b11_server_that_dies_is_started_again_and_initialized() {
         });
         let (code, said) = bridge.end(Signal::TERM);
         assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("the server ended, and is started again"), "{said}");
+        assert!(said.contains("the server ended (exit status: 3); it is started again"), "{said}");
     }
 }
 
@@ -157,6 +157,25 @@ fn b12_idle_connections_and_idle_shared_servers_end() {
 }
 
 #[test]
+fn b12_connection_with_a_running_request_is_not_idle() {
+    for options in [&["--idle", "0.3"][..], &["--idle", "0.3", "--shared"]] {
+        let bridge = Bridge::start(&[WS], options, &[bridged()]);
+        block_on(async {
+            let mut client = Client::connect(bridge.url(), Framing::Ndjson).await;
+            client.send(r#"{"jsonrpc":"2.0","id":1,"method":"hold","params":{"serial":1}}"#).await;
+            // Two connections that end one after the other: the idle time has passed twice.
+            for _ in 0..2 {
+                let mut idle = Client::connect(bridge.url(), Framing::Ndjson).await;
+                while idle.next().await.is_some() {}
+            }
+            let cancel = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}"#;
+            client.send(cancel).await;
+            assert_eq!(client.value().await["id"], 1, "{options:?}");
+        });
+    }
+}
+
+#[test]
 fn b12_clients_over_the_limit_are_refused_with_a_reason() {
     let options = ["--max-clients", "1", "--framing", "ndjson"];
     let bridge = Bridge::start(&["tcp://127.0.0.1:0"], &options, &[bridged()]);
@@ -168,6 +187,28 @@ fn b12_clients_over_the_limit_are_refused_with_a_reason() {
         assert_eq!(second.next().await, None);
         assert_eq!(first.call(2, "work", json!({"serial": 5})).await["result"], 5);
     });
+}
+
+#[test]
+fn b2_requests_that_a_connected_server_never_answers_get_an_error_at_the_end() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = format!("tcp://{}", listener.local_addr().expect("it listens"));
+    let mut command = Command::new(DUET_RPC);
+    command.args(["bridge", "--framing", "ndjson", "--to-framing", "ndjson"]);
+    command.args(["--connect", &address]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("it starts");
+    let _silent = listener.accept().expect("the bridge connects");
+    let mut stdin = process.stdin.take().expect("a pipe");
+    let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n";
+    std::io::Write::write_all(&mut stdin, request).expect("it reads");
+    drop(stdin);
+    let output = process.wait_with_output().expect("our child");
+    let (answer, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(answer.contains("\"id\":1"), "{answer} {said}");
+    assert!(answer.contains("The server did not answer in time"), "{answer}");
+    assert!(said.contains("the server did not answer in time requests=1"), "{said}");
 }
 
 #[test]

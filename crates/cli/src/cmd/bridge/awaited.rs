@@ -28,6 +28,10 @@ impl Awaited {
         self.ids.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
     /// Notes the requests of a message.
     pub(super) fn note_request(&mut self, text: &Text<'_>) {
         if text.kind() == Kind::Array {

@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::awaited::Awaited;
 use super::closing::{LAST_FLUSH, close, receive_last};
 use super::faults::FaultCount;
-use super::routes::{error_answer, lost, lost_because};
+use super::routes::{error_answer, late, lost, lost_because};
 use super::server_pipe::ServerPipe;
 use super::{FULL, LAST_ANSWERS, MOST_AHEAD, STUCK, StopSignal};
 use crate::cmd::faulty_pipe::FaultyPipe;
@@ -37,6 +37,8 @@ pub(super) enum End {
     /// The client left, or its connection failed.
     Client(Option<ClientFailure>),
     Server,
+    /// The server did not answer in time, and its input cannot be closed alone.
+    Unanswered,
     Idle,
     Stopped,
 }
@@ -114,6 +116,10 @@ pub(super) async fn serve(
         receive_last(&mut client, &mut awaited, time).await;
         left = awaited.errors(&lost());
     }
+    if let End::Unanswered = end {
+        tracing::warn!(requests = awaited.len(), "the server did not answer in time");
+        left = awaited.errors(&late());
+    }
     let (flushed, report) = close(client, server, &left).await;
     match (end, flushed) {
         (End::Server | End::Client(None), Err(error)) if !has_left(&error) => {
@@ -171,7 +177,8 @@ impl Direct<'_> {
                     return Ok(());
                 }
                 if !self.server.transport_mut().close_input() {
-                    return Err(End::Client(None));
+                    let is_answered = self.awaited.is_empty();
+                    return Err(if is_answered { End::Client(None) } else { End::Unanswered });
                 }
                 self.phase = Phase::Leaving(now + LAST_OUTPUT);
             }
@@ -181,12 +188,18 @@ impl Direct<'_> {
             }
             _ => {}
         }
-        let is_idle = self.idle.is_some_and(|idle| now >= self.last_message + idle);
+        let is_idle = self.idle_until().is_some_and(|until| now >= until);
         match self.abandoned {
             _ if is_idle => Err(End::Idle),
             Some(since) if now >= since + LAST_ANSWERS => Err(End::Client(None)),
             _ => Ok(()),
         }
+    }
+
+    /// The time at which the connection ends because nothing happens. A request without an answer is still at work.
+    fn idle_until(&self) -> Option<Instant> {
+        let idle = self.idle.filter(|_| self.awaited.is_empty());
+        idle.map(|idle| self.last_message + idle)
     }
 
     fn receive_from_client(&mut self, cx: &mut Context<'_>, now: Instant) -> Result<bool, End> {
@@ -287,8 +300,8 @@ impl Direct<'_> {
         let has_room = self.server.unsent() < MOST_AHEAD;
         let stuck = self.full.filter(|_| has_room).map(|(_, since)| since + STUCK);
         let stuck = stuck.filter(|until| *until > Instant::now());
-        let idle = self.idle.map(|idle| self.last_message + idle);
-        let Some(next) = [phase, abandoned, stuck, idle].into_iter().flatten().min() else {
+        let Some(next) = [phase, abandoned, stuck, self.idle_until()].into_iter().flatten().min()
+        else {
             return Poll::Pending;
         };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(next)));

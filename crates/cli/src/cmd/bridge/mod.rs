@@ -345,7 +345,7 @@ impl Bridge {
         match direct::serve(client, self.servers.pipe(server), self.idle, &mut stop).await {
             (End::Server, report) => OwnEnd::Server(report),
             (End::Client(failure), _) => OwnEnd::Client(failure),
-            (End::Idle | End::Stopped, _) => OwnEnd::Client(None),
+            (End::Unanswered | End::Idle | End::Stopped, _) => OwnEnd::Client(None),
         }
     }
 
@@ -396,11 +396,7 @@ impl Bridge {
         tokio::spawn(async move {
             loop {
                 let end = Arc::clone(&server).run(StopSignal::new(&bridge.stop)).await;
-                let reason = match end {
-                    ServerEnd::Wanted => return,
-                    ServerEnd::CannotStart(error) => format!("cannot start the server: {error}"),
-                    ServerEnd::Ended(report) => describe_end(&report),
-                };
+                let Some(reason) = end.reason() else { return };
                 if let Some(most) = bridge.restarts {
                     let reason = format!("{reason} more than {most} times in a row");
                     bridge.failed.send_replace(Some(reason));

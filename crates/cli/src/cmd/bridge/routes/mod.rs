@@ -384,6 +384,11 @@ pub(super) fn lost() -> ErrorObject {
     ErrorObject::application(Code::SERVER_BUSY, "The server ended before it answered", None)
 }
 
+/// The error for a request whose client has closed its output and gets no more time.
+pub(super) fn late() -> ErrorObject {
+    ErrorObject::application(Code::SERVER_BUSY, "The server did not answer in time", None)
+}
+
 /// The error for one request that its transport has lost. A service behind a broker says more than that.
 pub(super) fn lost_because(reason: &io::Error) -> ErrorObject {
     match reason.kind() {

@@ -171,9 +171,10 @@ impl<'a> ClientTask<'a> {
         received
     }
 
-    /// The time at which the connection ends because nothing passes.
+    /// The time at which the connection ends because nothing happens. A request without an answer is still at work.
     fn idle_until(&self) -> Option<Instant> {
-        let idle = self.shared.idle.filter(|_| !self.is_exchange);
+        let is_asking = || self.shared.state().routes.is_asking(self.id);
+        let idle = self.shared.idle.filter(|_| !self.is_exchange && !is_asking());
         idle.map(|idle| self.last_message + idle)
     }
 

@@ -39,7 +39,7 @@ use super::closing::{LAST_FLUSH, close_client, receive_last};
 use super::direct::ClientPipe;
 use super::routes::{Routes, Takes, error_answer, lost};
 use super::servers::Servers;
-use super::{StopSignal, lock};
+use super::{StopSignal, describe_end, lock};
 
 /// A pipe gets more messages while it has less than this to send.
 const PIPE_ROOM: usize = 64 * 1024;
@@ -51,6 +51,17 @@ pub(super) enum ServerEnd {
     Wanted,
     CannotStart(io::Error),
     Ended(ExitReport),
+}
+
+impl ServerEnd {
+    /// What happened, for the log; `None` if it was wanted.
+    pub(super) fn reason(&self) -> Option<String> {
+        match self {
+            ServerEnd::Wanted => None,
+            ServerEnd::CannotStart(error) => Some(format!("cannot start the server: {error}")),
+            ServerEnd::Ended(report) => Some(describe_end(report)),
+        }
+    }
 }
 
 /// A server that clients share.

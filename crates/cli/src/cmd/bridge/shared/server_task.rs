@@ -65,12 +65,8 @@ impl SharedServer {
                 return end;
             }
             let delay = BACKOFF.delay(failed, 0);
-            tracing::warn!(
-                attempt = failed,
-                ?delay,
-                ?end,
-                "the server ended, and is started again"
-            );
+            let reason = end.reason().unwrap_or_default();
+            tracing::warn!(attempt = failed, ?delay, "{reason}; it is started again");
             let mut delay = pin!(sleep(delay));
             let is_over = poll_fn(|cx| match stop.poll(cx) {
                 Poll::Ready(()) => Poll::Ready(true),
