@@ -55,6 +55,7 @@ pub(crate) struct BridgeArgs {
     pub(crate) restart: Option<u32>,
     /// End a connection without messages after this time; 0 means never
     ///
+    /// A connection with a running request is not idle.
     /// With `--shared`, also end the server once it has had no client for this time. The next client
     /// starts it again.
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", default_value = "0", value_parser = seconds)]

@@ -37,6 +37,7 @@ async fn t5_each_fault_of_a_certificate_has_its_sentence() {
     let good = authority.server(&["localhost"]);
     let wrong = authority.server(&["example.com", "*.example.org", "192.0.2.1"]);
     let own = self_signed(&["localhost"], true);
+    let renewed = Authority::new("Test CA");
     for (pair, trusted, kind, sentence) in [
         (
             &good,
@@ -44,6 +45,13 @@ async fn t5_each_fault_of_a_certificate_has_its_sentence() {
             TlsErrorKind::UnknownAuthority,
             "the certificate of localhost is signed by an authority that is not trusted here: \
              trust the certificate of that authority",
+        ),
+        (
+            &good,
+            renewed.pem(),
+            TlsErrorKind::UnknownAuthority,
+            "the certificate of localhost is not signed with the key of the certificate that is trusted here \
+             under that name: if that was renewed, trust the new one",
         ),
         (
             &wrong,

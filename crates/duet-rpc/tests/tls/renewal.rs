@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use duet_rpc::Hub;
 use duet_rpc::transport::{Address, TlsClient, TlsErrorKind, TlsServer};
 
-use crate::certificates::{Authority, Folder, PairFiles, replace};
+use crate::certificates::{Authority, Folder, PairFiles, Validity, replace};
 use crate::log::Log;
 use crate::support::{HANGS, check, connect, listen, profile, router};
 
@@ -105,6 +105,35 @@ async fn t5_reload_reads_the_files_immediately_and_a_broken_one_changes_nothing(
     replace(&server.files.key, &key);
     server.tls.reload().expect("the key is back");
     assert!(server.has_certificate_of(&server.new).await);
+}
+
+#[tokio::test]
+async fn t5_a_certificate_that_is_not_valid_now_does_not_replace_one_that_is() {
+    let server = serve();
+    for (validity, why) in [
+        (Validity::Past, "its certificate expired on 2020-01-02 00:00 UTC"),
+        (Validity::Future, "its certificate is valid only from 2999-01-02 00:00 UTC on"),
+    ] {
+        server.new.server_valid(&["127.0.0.1"], validity).write_over(&server.files);
+        let error = server.tls.reload().expect_err("a certificate that no client accepts");
+        assert!(error.to_string().ends_with(why), "{error}");
+        assert!(server.has_certificate_of(&server.old).await);
+    }
+    server.new.server(&["127.0.0.1"]).write_over(&server.files);
+    server.tls.reload().expect("a valid certificate");
+    assert!(server.has_certificate_of(&server.new).await);
+}
+
+#[test]
+fn t5_a_server_that_starts_with_an_expired_certificate_logs_a_warning() {
+    let log = Log::up_to(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let (folder, authority) = (Folder::new(), Authority::new("Test CA"));
+    for (validity, has_warning) in [(Validity::Now, false), (Validity::Past, true)] {
+        let files = authority.server_valid(&["localhost"], validity).write(&folder, "server");
+        TlsServer::from_files(&files.certificate, &files.key).expect("a certificate");
+        assert_eq!(log.text().contains("clients will refuse the TLS certificate"), has_warning);
+    }
 }
 
 /// Half of a renewal: the certificate is new, and the key is still the old one.

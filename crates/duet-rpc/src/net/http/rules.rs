@@ -154,7 +154,9 @@ impl Rules {
             return Ok((admitted, Asked::WebSocket(accept)));
         }
         if parts.method != Method::POST {
-            return Err(METHOD.with_headers(match self.access.has_origins() {
+            // An OPTIONS request that comes here is not a preflight.
+            let serves_options = self.access.has_origins() && parts.method != Method::OPTIONS;
+            return Err(METHOD.with_headers(match serves_options {
                 true => &[("allow", "POST, OPTIONS")],
                 false => &[("allow", "POST")],
             }));

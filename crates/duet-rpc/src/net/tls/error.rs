@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-use rustls::pki_types::UnixTime;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::{AlertDescription, CertificateError, InvalidMessage};
 
 /// The reason why a TLS connection failed. It is the cause of an [`io::Error`]; see
@@ -185,6 +185,13 @@ fn explain_certificate(error: &CertificateError, side: Side<'_>) -> TlsError {
                  trust the certificate of that authority"
             ),
         ),
+        C::BadSignature => (
+            TlsErrorKind::UnknownAuthority,
+            format!(
+                "{whose} is not signed with the key of the certificate that is trusted here under that name: \
+                 if that was renewed, trust the new one"
+            ),
+        ),
         C::NotValidForNameContext { expected, presented } => {
             let kind = match presented.is_empty() {
                 true => TlsErrorKind::BadCertificate,
@@ -266,7 +273,8 @@ fn explain_alert(alert: AlertDescription, side: Side<'_>) -> TlsError {
             | A::UnsupportedCertificate
             | A::CertificateRevoked
             | A::CertificateExpired
-            | A::CertificateUnknown,
+            | A::CertificateUnknown
+            | A::DecryptError,
             _,
         )
         | (A::AccessDenied, Side::Client(_)) => (
@@ -296,7 +304,29 @@ fn reason(alert: AlertDescription) -> String {
         AlertDescription::UnknownCA => "it is of an unknown authority".to_owned(),
         AlertDescription::CertificateExpired => "it has expired, or is not valid yet".to_owned(),
         AlertDescription::CertificateRevoked => "it is revoked".to_owned(),
+        AlertDescription::UnsupportedCertificate => "it is for another purpose".to_owned(),
+        AlertDescription::DecryptError => {
+            "its signature does not fit a certificate that is trusted there".to_owned()
+        }
         alert => format!("alert {alert:?}"),
+    }
+}
+
+/// Returns what is wrong with the dates of our own certificate now, if anything is.
+pub(super) fn wrong_dates(certificate: &CertificateDer<'_>) -> Option<String> {
+    let parsed = webpki::EndEntityCert::try_from(certificate).ok()?;
+    let anchor = webpki::anchor_from_trusted_cert(certificate).ok()?;
+    let now = UnixTime::now();
+    // The dates are checked first. Other errors do not matter: clients may know more than this certificate.
+    let usage = webpki::KeyUsage::server_auth();
+    match parsed.verify_for_usage(&[], &[anchor], &[], now, usage, None, None).err()? {
+        webpki::Error::CertExpired { not_after, .. } => {
+            Some(format!("its certificate expired on {}", Date(not_after)))
+        }
+        webpki::Error::CertNotValidYet { not_before, .. } => {
+            Some(format!("its certificate is valid only from {} on", Date(not_before)))
+        }
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustls::ServerConfig;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 
+use super::error::wrong_dates;
 use super::files::{self, WatchedFiles};
 use super::{Inside, provider};
 use crate::sync::lock;
@@ -20,7 +21,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 ///
 /// The files are read again when they change: a new connection inspects them, at most once a second.
 /// [`reload`](TlsServer::reload) reads them immediately. Open connections keep their certificate. If the new files
-/// cannot be used, the server logs the error, and keeps the certificate in use.
+/// cannot be used, or the new certificate is not valid now, the server logs the error, and keeps the certificate in use.
 ///
 /// Clones share the certificate.
 ///
@@ -96,7 +97,13 @@ impl TlsServer {
 
     fn load(files: ServerFiles) -> io::Result<Self> {
         let watched = files.watch();
-        let config = files.load()?;
+        let (config, wrong_dates) = files.load()?;
+        if let Some(why) = wrong_dates {
+            tracing::warn!(
+                "clients will refuse the TLS certificate in {:?}: {why}",
+                files.certificate
+            );
+        }
         let state = Mutex::new(CertificateInUse { config, watched, looked_at: Instant::now() });
         Ok(TlsServer(Arc::new(Settings { files, state })))
     }
@@ -120,7 +127,12 @@ impl TlsServer {
         // Inspect the files before reading them, so that the next inspection notices a change during the read.
         state.watched.have_changed();
         let loaded = state.watched.can_be_read_again().and_then(|()| self.0.files.load());
-        match loaded {
+        let in_force = loaded.and_then(|(config, wrong_dates)| match wrong_dates {
+            // No client would accept it.
+            Some(why) => Err(files::cannot_use(&self.0.files.certificate, why)),
+            None => Ok(config),
+        });
+        match in_force {
             Ok(config) => {
                 state.config = config;
                 tracing::info!("TLS certificate read again");
@@ -141,8 +153,10 @@ impl ServerFiles {
         WatchedFiles::new(paths.cloned().collect())
     }
 
-    fn load(&self) -> io::Result<ServerConfig> {
+    /// The configuration, and what is wrong with the dates of the certificate.
+    fn load(&self) -> io::Result<(ServerConfig, Option<String>)> {
         let certificates = files::certificates(&self.certificate)?;
+        let wrong_dates = certificates.first().and_then(wrong_dates);
         let key = files::private_key(&self.key)?;
         let config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -170,7 +184,7 @@ impl ServerFiles {
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
-        Ok(config)
+        Ok((config, wrong_dates))
     }
 }
 

@@ -20,15 +20,15 @@ use crate::sync::lock;
 pub(super) const VARIABLE: &str = "DUET_RPC_TREE";
 
 /// A running process, and the value of [`VARIABLE`] in its environment once that has been read.
-pub(super) struct Process {
+pub(super) struct RunningProcess {
     pub(super) entry: ProcessEntry,
     markers: Arc<OnceLock<Vec<u8>>>,
 }
 
-impl Process {
+impl RunningProcess {
     /// A process whose environment was not read yet.
     pub(super) fn new(entry: ProcessEntry) -> Self {
-        Process { entry, markers: Arc::default() }
+        RunningProcess { entry, markers: Arc::default() }
     }
 
     /// Returns `true` if a tree with this marker started the process. An environment that cannot be read has none.
@@ -42,7 +42,7 @@ impl Process {
 }
 
 /// All processes of one scan, newest first.
-pub(super) struct Table(Vec<Process>);
+pub(super) struct Table(Vec<RunningProcess>);
 
 impl Table {
     /// `None` if the processes cannot be listed.
@@ -50,17 +50,17 @@ impl Table {
         let with_known = |entry| {
             let known = last.and_then(|last| last.find(&entry));
             let markers = known.map(|process| Arc::clone(&process.markers)).unwrap_or_default();
-            Process { entry, markers }
+            RunningProcess { entry, markers }
         };
         procfs::entries(0).map(|entries| Table(entries.map(with_known).collect()))
     }
 
-    pub(super) fn iter(&self) -> std::slice::Iter<'_, Process> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, RunningProcess> {
         self.0.iter()
     }
 
     /// The same process, with the same program.
-    fn find(&self, entry: &ProcessEntry) -> Option<&Process> {
+    fn find(&self, entry: &ProcessEntry) -> Option<&RunningProcess> {
         let place = self.0.binary_search_by(|process| entry.id().cmp(&process.entry.id())).ok()?;
         self.0.get(place).filter(|process| {
             process.entry.is(entry) && process.entry.environment == entry.environment
@@ -69,14 +69,14 @@ impl Table {
 }
 
 /// The scans of this process.
-static SCANS: Scans = Scans { state: Mutex::new(State::new()), ended: Condvar::new() };
+static SCANS: Scans = Scans { state: Mutex::new(ScanState::new()), ended: Condvar::new() };
 
 struct Scans {
-    state: Mutex<State>,
+    state: Mutex<ScanState>,
     ended: Condvar,
 }
 
-struct State {
+struct ScanState {
     /// Number of scans that have begun, and the number of the last one that has ended.
     begun: u64,
     ended: u64,
@@ -88,9 +88,9 @@ struct State {
     users: usize,
 }
 
-impl State {
+impl ScanState {
     const fn new() -> Self {
-        State { begun: 0, ended: 0, is_running: false, waiting: 0, last: None, users: 0 }
+        ScanState { begun: 0, ended: 0, is_running: false, waiting: 0, last: None, users: 0 }
     }
 }
 
@@ -135,7 +135,7 @@ impl Scans {
         state.begun += 1;
         let (number, last) = (state.begun, state.last.clone());
         drop(state);
-        let running = Running(self);
+        let running = EndOfScan(self);
         let table = scan(last.as_deref()).map(Arc::new);
         let mut state = lock(&self.state);
         state.ended = number;
@@ -147,9 +147,9 @@ impl Scans {
 }
 
 /// Ends a scan when it is dropped, even by a panic.
-struct Running<'a>(&'a Scans);
+struct EndOfScan<'a>(&'a Scans);
 
-impl Drop for Running<'_> {
+impl Drop for EndOfScan<'_> {
     fn drop(&mut self) {
         lock(&self.0.state).is_running = false;
         self.0.ended.notify_all();
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn scans() -> Scans {
-        Scans { state: Mutex::new(State::new()), ended: Condvar::new() }
+        Scans { state: Mutex::new(ScanState::new()), ended: Condvar::new() }
     }
 
     #[test]
@@ -203,8 +203,10 @@ mod tests {
     #[test]
     fn t1_scan_that_panics_does_not_stop_the_next() {
         let scans = scans();
-        let panics = std::panic::AssertUnwindSafe(|| scans.scan(|_| panic!("on purpose")));
-        assert!(std::panic::catch_unwind(panics).is_err());
+        thread::scope(|scope| {
+            let panics = scope.spawn(|| scans.scan(|_| panic!("on purpose")));
+            assert!(panics.join().is_err());
+        });
         assert!(scans.scan(Table::scan).is_some());
     }
 

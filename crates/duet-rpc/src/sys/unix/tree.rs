@@ -21,7 +21,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-use super::process_table::{Process, ScanUser, VARIABLE};
+use super::process_table::{RunningProcess, ScanUser, VARIABLE};
 use super::procfs;
 pub(crate) use super::procfs::ProcessEntry;
 use crate::random;
@@ -103,7 +103,8 @@ impl Tree {
 
     /// Looks for running members, and calls `act` for each as soon as it is found.
     fn hunt(&self, act: impl FnMut(&ProcessEntry)) -> Option<Vec<ProcessEntry>> {
-        procfs::entries(self.started).map(|entries| self.find_among(entries.map(Process::new), act))
+        procfs::entries(self.started)
+            .map(|entries| self.find_among(entries.map(RunningProcess::new), act))
     }
 
     /// Checks only processes that were started since this pid was assigned, until it finds a member or no more are
@@ -118,7 +119,7 @@ impl Tree {
             let before = std::mem::replace(&mut last, procfs::last_pid());
             let (Some(before), Some(last)) = (before, last) else { break };
             let entries = procfs::entries_between(before, last);
-            let found = self.find_among(entries.map(Process::new), &mut act);
+            let found = self.find_among(entries.map(RunningProcess::new), &mut act);
             if before == last || !found.is_empty() {
                 return found;
             }
@@ -126,7 +127,7 @@ impl Tree {
         Vec::new()
     }
 
-    fn find_among<P: Borrow<Process>>(
+    fn find_among<P: Borrow<RunningProcess>>(
         &self,
         processes: impl Iterator<Item = P>,
         mut act: impl FnMut(&ProcessEntry),
@@ -134,7 +135,7 @@ impl Tree {
         let group = *self.group();
         let (mut members, mut others) = (Vec::new(), Vec::new());
         for process in processes.filter(|it| it.borrow().entry.started >= self.started) {
-            let Process { entry, .. } = process.borrow();
+            let RunningProcess { entry, .. } = process.borrow();
             let is_in_group = group.is_some() && entry.group == group;
             if is_in_group || process.borrow().has_marker(&self.marker.0) {
                 act(entry);
@@ -147,7 +148,7 @@ impl Tree {
         let mut parents = 0;
         while let Some(parent) = members.get(parents).map(|it: &ProcessEntry| it.pid) {
             let is_child = |it: &mut P| {
-                let process: &Process = (*it).borrow();
+                let process: &RunningProcess = (*it).borrow();
                 process.entry.parent == Some(parent)
             };
             let children = others.extract_if(.., is_child).map(|it| it.borrow().entry.clone());

@@ -13,9 +13,9 @@ use super::host::is_host_byte;
 /// |---|---|
 /// | `https://editor.example`, `http://localhost:3000` | this one; scheme, host and port have to be the same |
 /// | `https://*.example.com` | all hosts below `example.com`, at any depth, without `example.com` itself; only the default port |
-/// | `https://pr-*.example.com` | hosts below `example.com` that begin with `pr-` |
+/// | `https://pr-*.example.com` | hosts below `example.com`, at any depth, that begin with `pr-` |
 /// | `http://localhost:*` | this host at every port |
-/// | `vscode-webview://*` | every host of this scheme, without a port |
+/// | `vscode-webview://*` | every host of this scheme, without a port; not for `http` and `https`, which are all websites |
 /// | `file://` | pages from files, in programs that send this origin |
 /// | `null` | pages that do not reveal their origin: files in most browsers, but also sandboxed frames of every website |
 ///
@@ -72,6 +72,9 @@ impl OriginPattern {
     }
 }
 
+const EVERY_WEBSITE: OriginPatternError =
+    OriginPatternError("it would allow every website: name the scheme and the host");
+
 impl HostPattern {
     fn read(text: &str) -> Result<Self, OriginPatternError> {
         match text.split_once('*') {
@@ -117,9 +120,7 @@ impl FromStr for OriginPattern {
             return Ok(OriginPattern(Pattern::Null));
         }
         if text == "*" {
-            return Err(OriginPatternError(
-                "it would allow every website: name the scheme and the host",
-            ));
+            return Err(EVERY_WEBSITE);
         }
         let origin = Origin::split(&text).ok_or(OriginPatternError(
             "an origin has a scheme and a host, as in https://editor.example",
@@ -141,6 +142,9 @@ impl FromStr for OriginPattern {
             _ => PortPattern::Exact(origin.read_port()?),
         };
         let host = HostPattern::read(origin.host)?;
+        if host == HostPattern::Any && matches!(origin.scheme, "http" | "https") {
+            return Err(EVERY_WEBSITE);
+        }
         if matches!(host, HostPattern::Exact(_)) && !origin.has_valid_host() {
             return Err(OriginPatternError(
                 "the host has other characters than letters, digits, `-`, `_` and `.`; write it as the browser \
