@@ -302,6 +302,10 @@ impl FaultyPipe {
         self.pipe.poll_remote_closed(cx)
     }
 
+    pub(super) fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.pipe.poll_reader_gone(cx)
+    }
+
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.pipe.poll_close(cx)
     }

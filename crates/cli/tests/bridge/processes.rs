@@ -8,6 +8,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Client;
+use super::support::folder::Folder;
 use super::support::listening::wait_until;
 use super::support::programs::DUET_RPC;
 use super::{Bridge, block_on, bridged, children, marked, status, wait_for_end_of, wait_for_no};
@@ -220,4 +221,59 @@ fn b2_b4_client_that_vanishes_behind_a_server_that_never_reads_leaves_no_process
     for bridge in &bridges {
         children(bridge.worker()).into_iter().for_each(wait_for_end_of);
     }
+}
+
+#[test]
+fn b2_client_that_closes_both_directions_is_not_waited_for() {
+    use std::io::Write;
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    let folder = Folder::new();
+    let url = format!("unix://{}", folder.path("socket").display());
+    for options in [&["--framing", "ndjson"][..], &["--framing", "ndjson", "--restart"]] {
+        let bridge = Bridge::start(&[&url], options, &[bridged()]);
+        let worker = bridge.worker();
+        let connect = || {
+            let others = children(worker);
+            let mut stream = UnixStream::connect(folder.path("socket")).expect("it listens");
+            let hold = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"hold\"}\n";
+            stream.write_all(hold).expect("it reads");
+            let new = || children(worker).into_iter().find(|it| !others.contains(it));
+            wait_until("the server starts", || new().is_some());
+            (stream, new().expect("it runs"))
+        };
+        // This client reads on, so its server has 10 s for the answer.
+        let (half, kept) = connect();
+        half.shutdown(Shutdown::Write).expect("it is open");
+        let (full, server) = connect();
+        drop(full);
+        wait_for_end_of(server);
+        assert!(children(worker).contains(&kept), "{options:?}");
+        drop(half);
+        wait_for_end_of(kept);
+    }
+    // The same for stdin and stdout: the bridge ends.
+    let (mut half, mut full) = (stdio_bridge(), stdio_bridge());
+    let (stdin, stdout) = (full.stdin.take(), full.stdout.take());
+    drop((stdin, stdout));
+    drop(half.stdin.take());
+    assert_eq!(full.wait().expect("our child").code(), Some(0));
+    assert!(half.try_wait().expect("our child").is_none());
+    drop(half.stdout.take());
+    assert_eq!(half.wait().expect("our child").code(), Some(0));
+}
+
+/// A bridge on stdin and stdout whose server does not answer.
+fn stdio_bridge() -> std::process::Child {
+    let mut command = Command::new(DUET_RPC);
+    command.args(["bridge", "--framing", "ndjson", "--", &bridged()]);
+    let mut process =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let stdin = process.stdin.as_mut().expect("a pipe");
+    let requests = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"hold\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"count\"}\n";
+    std::io::Write::write_all(stdin, requests).expect("it reads");
+    // Its server runs.
+    let stdout = process.stdout.as_mut().expect("a pipe");
+    std::io::Read::read_exact(stdout, &mut [0; 1]).expect("an answer begins");
+    process
 }

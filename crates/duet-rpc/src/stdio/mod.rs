@@ -180,6 +180,14 @@ impl Transport for Stdio {
         }
     }
 
+    fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.output {
+            Some(StdioOutput::Polled(output)) => output.poll_reader_gone(cx),
+            Some(StdioOutput::Threaded(_)) => Poll::Pending,
+            None => Poll::Ready(()),
+        }
+    }
+
     fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.put_back();
         self.input = None;

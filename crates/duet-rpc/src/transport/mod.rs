@@ -7,6 +7,7 @@
 pub(crate) mod buffer_pool;
 mod deadlines;
 mod exchange;
+mod exit_report;
 mod fifo;
 mod inbox;
 mod largest;
@@ -15,13 +16,12 @@ mod outbox;
 mod pipe;
 mod stream;
 
-use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::process::ExitStatus;
 use std::task::{Context, Poll};
 
 pub(crate) use self::exchange::{Exchange, ExchangeTransport};
+pub use self::exit_report::{ExitReport, Stopped};
 pub use self::inbox::Inbox;
 pub use self::outbox::Outbox;
 pub use self::pipe::{MessagePipe, PipeEvent};
@@ -75,6 +75,12 @@ pub trait Transport: Send + 'static {
         Poll::Pending
     }
 
+    /// Ready when the remote reads nothing any more, for example because its process has ended. Detects this without
+    /// sending data. A transport that cannot tell stays pending: TCP shows only that the remote sends nothing more.
+    fn poll_reader_gone(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
     /// Closes the connection, and reports how the other end ended. The contents of the outbox are lost.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport>;
 
@@ -125,46 +131,6 @@ pub enum Received {
     Eof,
 }
 
-/// The end of the remote, as far as it is known.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct ExitReport {
-    /// The exit status of the remote process, if it was a child of this one.
-    pub exit: Option<ExitStatus>,
-    /// The last lines that it wrote to stderr.
-    pub last_stderr: Vec<String>,
-    /// Processes (the child or its descendants) that had to be stopped with a signal.
-    pub stopped: Vec<Stopped>,
-}
-
-/// A process that did not end by itself when a [`Child`] was closed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stopped {
-    /// Its process id.
-    pub pid: u32,
-    /// The name of its program, as the system shows it: on Linux the first 15 bytes.
-    pub program: String,
-    /// `true` if it was killed (SIGKILL), because it did not exit after SIGTERM.
-    pub is_killed: bool,
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let signal = if self.is_killed { "SIGKILL" } else { "SIGTERM" };
-        write!(f, "{} (pid {}, {signal})", self.program, self.pid)
-    }
-}
-
-impl fmt::Debug for ExitReport {
-    /// Shows only the number of stderr lines, because they may contain secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("ExitReport");
-        shown.field("exit", &self.exit).field("last_stderr", &self.last_stderr.len());
-        shown.field("stopped", &self.stopped).finish()
-    }
-}
-
 impl<T: Transport + ?Sized> Transport for Box<T> {
     fn kind(&self) -> TransportKind {
         (**self).kind()
@@ -184,6 +150,10 @@ impl<T: Transport + ?Sized> Transport for Box<T> {
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         (**self).poll_remote_closed(cx)
+    }
+
+    fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        (**self).poll_reader_gone(cx)
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {

@@ -224,6 +224,11 @@ impl<T: Transport> MessagePipe<T> {
         self.transport.poll_remote_closed(cx)
     }
 
+    /// Ready when the remote reads nothing any more; see [`Transport::poll_reader_gone`].
+    pub fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.transport.poll_reader_gone(cx)
+    }
+
     /// Closes the connection. Unsent messages are lost.
     pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.transport.poll_close(cx)

@@ -148,6 +148,11 @@ impl Direct<'_> {
     /// Moves messages in both directions. Returns `true` if something changed.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let now = Instant::now();
+        // A client that has closed both directions waits for no answer.
+        if matches!(self.phase, Phase::Answering(_)) && self.client.poll_reader_gone(cx).is_ready()
+        {
+            return Err(End::Client(None));
+        }
         let mut moved = self.receive_from_client(cx, now)?;
         moved |= self.receive_from_server(cx, now)?;
         let was_full = (self.client.unsent() >= FULL, self.server.unsent() >= FULL);

@@ -167,6 +167,10 @@ impl Transport for BrowserGuard {
         Transport::poll_remote_closed(&mut self.socket, cx)
     }
 
+    fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.socket.poll_reader_gone(cx)
+    }
+
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
         self.socket.poll_close(cx)
     }

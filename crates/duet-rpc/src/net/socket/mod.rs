@@ -71,6 +71,8 @@ pub struct Socket {
     written: usize,
     /// Watches for the remote's end while nothing is read.
     watch: Option<HangUpWatch>,
+    /// Watches for the end of the remote's process.
+    reader_watch: Option<HangUpWatch>,
     /// Runs while the remote has time to read our last bytes.
     linger: Option<Box<Linger>>,
 }
@@ -152,7 +154,7 @@ impl Socket {
     }
 
     fn new(stream: SocketStream) -> Self {
-        Socket { stream, written: 0, watch: None, linger: None }
+        Socket { stream, written: 0, watch: None, reader_watch: None, linger: None }
     }
 
     /// Ready when there is something to read, or the end; immediately for a stream that cannot report this.
@@ -332,6 +334,19 @@ impl Transport for Socket {
 
     fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         Socket::poll_remote_closed(self, cx)
+    }
+
+    fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.reader_watch.is_none() {
+            self.reader_watch = match &self.stream {
+                SocketStream::Tcp(stream) => HangUpWatch::of_reader(stream).ok(),
+                SocketStream::Local(stream) => HangUpWatch::of_reader(stream).ok(),
+                #[cfg(feature = "tls")]
+                SocketStream::Tls(stream) => HangUpWatch::of_reader(stream.tcp()).ok(),
+                SocketStream::Other(_) => None,
+            };
+        }
+        self.reader_watch.as_ref().map_or(Poll::Pending, |watch| watch.poll(cx))
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {

@@ -194,6 +194,23 @@ impl StdoutWriter {
         self.looks.is_slow = false;
         Poll::Ready(Ok(()))
     }
+
+    pub(crate) fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.fd.poll_write_ready(cx) {
+                Poll::Ready(Ok(ready)) if ready.ready().is_write_closed() => {
+                    return Poll::Ready(());
+                }
+                Poll::Ready(Ok(mut ready)) => {
+                    ready.clear_ready();
+                    self.untold = true;
+                }
+                // The runtime ends.
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
 }
 
 /// Checks periodically whether the reader has taken bytes.

@@ -30,6 +30,10 @@ impl HangUpWatch {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    pub(crate) fn of_reader<S>(_: &S) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     pub(crate) fn poll(&self, _: &mut Context<'_>) -> Poll<()> {
         match *self {}
     }

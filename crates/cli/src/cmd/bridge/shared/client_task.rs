@@ -73,6 +73,10 @@ impl<'a> ClientTask<'a> {
             if let Some(closing) = closing {
                 return Poll::Ready(closing);
             }
+            // A client that has closed both directions waits for no answer.
+            if self.ended.is_some() && client.poll_reader_gone(cx).is_ready() {
+                return Poll::Ready(Closing::Wanted);
+            }
             match self.receive(client, cx) {
                 Poll::Ready(Ok(true)) => moved = true,
                 Poll::Ready(Ok(false)) if client.kind() == TransportKind::Bytes => {
