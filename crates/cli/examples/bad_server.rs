@@ -167,6 +167,14 @@ impl Server {
             ("initialize", "refuses-initialize" | "only-discover") => {
                 return self.fail(message, -32601);
             }
+            ("initialize", "fails-initialize") => return self.fail(message, -32803),
+            ("initialize", "null-initialize") => {
+                return self.answer(message, &json!({"result": null}));
+            }
+            ("initialize", "dies-in-initialize") => {
+                eprintln!("error: no license file found");
+                exit(3);
+            }
             ("server/discover", "only-discover") => {}
             ("server/discover", _) => return self.fail(message, -32601),
             ("initialize", "answers-nobody") => {
@@ -197,6 +205,9 @@ impl Server {
             _ => return self.unknown(message),
         };
         self.answer(message, &json!({"result": result}));
+        if method == "initialize" && self.has("exits-after-initialize") {
+            exit(4);
+        }
     }
 
     fn unknown(&self, message: &Value) {

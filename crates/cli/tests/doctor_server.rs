@@ -63,12 +63,17 @@ fn examine_bad_server(speaks: Speaks, fault: &str, time: &str) -> Report {
 
 /// Planted faults: the switch of `bad_server`, and the check that finds it, with a part of its detail.
 #[rustfmt::skip]
-const FAULTS: [(Speaks, &str, &str, &str); 31] = [
+const FAULTS: [(Speaks, &str, &str, &str); 36] = [
     (Lsp, "mute", "start", "no answer to `initialize` within 5s"),
     (Lsp, "dies-at-start", "start", "exit status: 4; it wrote to stderr: no configuration found"),
     (Lsp, "refuses-initialize", "start", "answered `initialize` with an error"),
     (Mcp, "refuses-initialize", "start", "answered `server/discover` with an error"),
     (Lsp, "no-capabilities", "start", "has no `capabilities`"),
+    (Lsp, "fails-initialize", "start", "answered `initialize` with an error"),
+    (Lsp, "null-initialize", "start", "the result of `initialize` has no `capabilities`"),
+    (Lsp, "dies-in-initialize", "start", "exit status: 3; it wrote to stderr: error: no license file found"),
+    (Lsp, "exits-after-initialize", "start", "exited after the handshake, exit status: 4"),
+    (Mcp, "exits-after-initialize", "start", "exited after the handshake, exit status: 4"),
     (Lsp, "prints-at-start", "stdout", "Welcome to the server!"),
     (Mcp, "prints", "stdout", "debug: initialize"),
     (Lsp, "prints-at-the-end", "stdout", "Goodbye!"),
@@ -217,7 +222,8 @@ fn c10_a_program_that_is_no_server_gets_a_verdict() {
     for (words, detail) in [
         (&["cat"][..], "no answer to a request within 2s"),
         (&["true"], "exit status: 0"),
-        (&["yes"], "no answer"),
+        (&["yes"], "no answer to a request, but output without end"),
+        (&["sh", "-c", "exec >&-; exec sleep 600"], "it closed stdout and had to be stopped"),
         (&["sh", "-c", "echo hello; cat > /dev/null"], "hello"),
     ] {
         let report = examine(&["--timeout", "2"], words);
@@ -225,6 +231,65 @@ fn c10_a_program_that_is_no_server_gets_a_verdict() {
         let (check, result, told) = &report.rows[0];
         assert_eq!((&**check, &**result), ("start", "FAULT"), "{}", report.text);
         assert!(told.contains(detail), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn c10_the_reason_of_an_exit_in_the_handshake_is_reported() {
+    let server = example("duet-rpc-cli", "bad_server");
+    let server = server.to_str().expect("a plain path");
+    let license =
+        "no answer to `initialize`, exit status: 3; it wrote to stderr: error: no license";
+    // Exits with one reason after a header, and with another after a line.
+    let both = |header: &str, line: &str| {
+        format!(
+            "read -r it; case $it in Content*) echo '{header}' >&2; exit 3;; esac; echo '{line}' >&2; exit 3"
+        )
+    };
+    let lsp = both("error: no license", "error: invalid header line");
+    let mcp = both("Error: expected value at line 1 column 1", "error: no license");
+    let rows = [
+        (&[server, "lsp", "dies-in-initialize"][..], "framing: lsp, handshake: lsp"),
+        (&[server, "ndjson", "dies-in-initialize"], "framing: ndjson, handshake: mcp"),
+        (&["sh", "-c", &lsp], "framing: lsp, handshake: lsp"),
+        (&["sh", "-c", &mcp], "framing: ndjson, handshake: mcp"),
+    ];
+    for_each(&rows, |(words, tried)| {
+        let report = examine(&["--timeout", "5"], words);
+        assert_eq!(report.code, Some(1), "{words:?}: {}", report.text);
+        assert!(report.text.contains(tried), "{words:?}: {}", report.text);
+        let faults = with_result(&report, "FAULT");
+        let [("start", told)] = faults[..] else { panic!("{words:?}: {}", report.text) };
+        assert!(told.starts_with(license), "{words:?}: {told}");
+    });
+}
+
+#[test]
+fn c10_an_exit_after_the_handshake_is_the_only_fault() {
+    for speaks in [Lsp, Mcp] {
+        let report = examine_bad_server(speaks, "exits-after-initialize", "30");
+        let faults = with_result(&report, "FAULT");
+        let [("start", _)] = faults[..] else { panic!("{}", report.text) };
+        assert_eq!(with_result(&report, "warning"), [], "{}", report.text);
+    }
+}
+
+#[test]
+fn c10_advice_about_a_missing_answer_fits_the_server() {
+    let daemon = [DUET_RPC, "rpc", "--profile", "desktop", "--log-level", "error"];
+    // Reads everything, as a server does that is slow to start.
+    let slow = ["sh", "-c", "cat > /dev/null"];
+    for (options, words, advice) in [
+        (&[][..], &slow[..], "raise `--timeout`"),
+        (&["--handshake", "lsp"], &slow, "raise `--timeout`"),
+        (&[], &daemon, "use `--framing length`"),
+        (&["--handshake", "lsp"], &daemon, "use `--framing length`"),
+    ] {
+        let report = examine(&[options, &["--timeout", "2"]].concat(), words);
+        assert_eq!(report.code, Some(1), "{words:?}: {}", report.text);
+        let faults = with_result(&report, "FAULT");
+        let is_it = |(check, told): &(&str, &str)| *check == "start" && told.contains(advice);
+        assert!(faults.iter().any(is_it), "{options:?} {words:?}: {}", report.text);
     }
 }
 
@@ -261,7 +326,10 @@ fn c10_protocol_of_a_server_is_detected() {
         (&[server, "ndjson", "only-discover"], "framing: ndjson, handshake: mcp", 0),
         (&[server, "lsp", "refuses-initialize"], "framing: lsp, handshake: none", 0),
         (&[server, "ndjson", "refuses-initialize"], "framing: ndjson, handshake: none", 0),
-        (&[server, "lsp", "dies-at-start"], "framing: ndjson, handshake: none", 1),
+        (&[server, "lsp", "fails-initialize"], "framing: lsp, handshake: lsp", 1),
+        (&[server, "lsp", "null-initialize"], "framing: lsp, handshake: lsp", 1),
+        (&[server, "lsp", "dies-at-start"], "framing: lsp, handshake: lsp", 1),
+        (&[DUET_RPC, "rpc", "--profile", "editor"], "framing: lsp, handshake: none", 0),
         (&["cat"], "framing: ndjson, handshake: none", 1),
     ];
     for_each(&rows, |(words, expected, code)| {

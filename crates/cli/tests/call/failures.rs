@@ -21,7 +21,9 @@ fn e1_an_error_answer_is_reported_with_its_data() {
          "duet-rpc: the server answered with an error: no such file (-32000)\n"),
         (r#"{"code":7,"message":"it broke","data":{ "a": [1.0, 2] }}"#,
          "duet-rpc: the server answered with an error: it broke (7)\ndata: {\"a\":[1.0,2]}\n"),
-        (r#"{}"#, "duet-rpc: the server answered with an error (0)\n"),
+        (r#"{}"#, "duet-rpc: the server answered with an error (code missing or 0)\n"),
+        (r#"{"message":"broken"}"#,
+         "duet-rpc: the server answered with an error: broken (code missing or 0)\n"),
         // The text can neither forge a line nor control the terminal.
         (r#"{"code":1,"message":"a\nb\u001b[2J\u202ec","data":"\u001b[2J"}"#,
          "duet-rpc: the server answered with an error: a\\nb\\u{1b}[2J\\u{202e}c (1)\n\

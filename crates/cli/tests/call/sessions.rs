@@ -159,6 +159,24 @@ fn c6_mcp_begins_with_initialize() {
 }
 
 #[test]
+fn c6_result_of_initialize_that_is_not_an_object_is_a_warning() {
+    for (result, told) in [
+        ("null", "duet-rpc: warning: initialize: the result is not an object: null\n"),
+        (r#""x""#, "duet-rpc: warning: initialize: the result is not an object: \"x\"\n"),
+        (r#"{"capabilities":{}}"#, ""),
+    ] {
+        for protocol in ["lsp", "mcp"] {
+            let cases = format!("initialize) say '\"id\":'$id',\"result\":{result}';;");
+            let words = ["--handshake", protocol, "--framing", "ndjson", "a"];
+            let ended = call_server(&words, &cases);
+            assert_eq!((ended.code, &*ended.out), (Some(0), "\"a\"\n"), "{ended:?}");
+            assert_eq!(ended.err.contains("warning"), !told.is_empty(), "{ended:?}");
+            assert!(ended.err.contains(told), "{ended:?}");
+        }
+    }
+}
+
+#[test]
 fn c6_mcp_without_a_handshake_gets_meta_in_each_request() {
     let unknown = r#"initialize) say '"id":'$id',"error":{"code":-32601,"message":"unknown"}';;"#;
     let ended =
@@ -196,7 +214,12 @@ fn c6_an_open_file_completes_the_params() {
         r#"{{"id":2,"method":"textDocument/hover","params":{{"textDocument":{{"uri":"{uri}"}},"position":{{"character":3,"line":1}}}}}}"#
     );
     assert_eq!(got[3], hover);
-    for (place, told) in [(":9", "it has no line 9, only 2"), (".gone", "No such file")] {
+    for (place, told) in [
+        (":9", "it has no line 9, only 2"),
+        (":0:0", "0:0 is not a place: lines and columns count from 1"),
+        (":2:0", "2:0 is not a place: lines and columns count from 1"),
+        (".gone", "No such file"),
+    ] {
         let open = format!("{file}{place}");
         call_server(&[&words[..], &[&open, "m"]].concat(), "")
             .has_failed(1, &["cannot open", told]);

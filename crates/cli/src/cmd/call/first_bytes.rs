@@ -87,7 +87,8 @@ impl FirstBytes {
     }
 }
 
-fn framing_of(bytes: &[u8]) -> Option<Framing> {
+/// The framing that these first bytes of a server show.
+pub(in crate::cmd) fn framing_of(bytes: &[u8]) -> Option<Framing> {
     if bytes.starts_with(b"HTTP/") {
         return None;
     }

@@ -112,7 +112,8 @@ fn with_params(method: &str, params: Option<&RawValue>) -> String {
     format!("{}{params}", plain(method))
 }
 
-fn shown(json: &str) -> String {
+/// JSON of the server on one line.
+pub(super) fn shown(json: &str) -> String {
     cut(&json::escape_for_terminal(&json::compact(json)))
 }
 

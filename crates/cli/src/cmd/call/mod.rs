@@ -18,7 +18,7 @@
 
 pub(super) mod address;
 mod conversation;
-mod first_bytes;
+pub(super) mod first_bytes;
 mod incoming;
 mod open_file;
 mod params;

@@ -76,8 +76,8 @@ impl OpenFile {
 type Place = (usize, usize);
 
 fn split_place(word: &str) -> (&str, Option<Place>) {
-    let number = |text: &str| text.parse::<usize>().ok().filter(|&number| number > 0);
-    let split = |text| str::rsplit_once(text, ':').and_then(|(it, last)| Some((it, number(last)?)));
+    let split =
+        |text| str::rsplit_once(text, ':').and_then(|(it, last)| Some((it, last.parse().ok()?)));
     match split(word) {
         None => (word, None),
         Some((rest, last)) => match split(rest) {
@@ -89,6 +89,9 @@ fn split_place(word: &str) -> (&str, Option<Place>) {
 
 /// The position in the protocol: from 0, in UTF-16 code units.
 fn position(text: &str, (line, column): Place) -> Result<Value, String> {
+    if line == 0 || column == 0 {
+        return Err(format!("{line}:{column} is not a place: lines and columns count from 1"));
+    }
     // The empty line after the last line end is a place, too.
     let Some(content) = text.split('\n').nth(line - 1) else {
         let lines = text.lines().count();
@@ -177,7 +180,7 @@ mod tests {
             ("a.c:3:5", ("a.c", Some((3, 5)))),
             ("a:b:3:5", ("a:b", Some((3, 5)))),
             ("a:b", ("a:b", None)),
-            ("a:0", ("a:0", None)),
+            ("a:0", ("a", Some((0, 1)))),
         ] {
             assert_eq!(split_place(word), split);
         }
@@ -192,6 +195,8 @@ mod tests {
             ((2, 99), Ok(json!({"line": 1, "character": 5}))),
             ((3, 1), Ok(json!({"line": 2, "character": 0}))),
             ((4, 1), Err("it has no line 4, only 2".to_owned())),
+            ((0, 1), Err("0:1 is not a place: lines and columns count from 1".to_owned())),
+            ((1, 0), Err("1:0 is not a place: lines and columns count from 1".to_owned())),
         ] {
             assert_eq!(position(text, place), expect);
         }

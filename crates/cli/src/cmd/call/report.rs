@@ -48,6 +48,8 @@ pub(super) fn error_answer(error: &RemoteError) -> String {
     let RemoteError { code, message, data, .. } = error;
     let colon = if message.is_empty() { "" } else { ": " };
     let message = plain(message);
+    // The library reads a missing code as 0.
+    let code = if *code == 0 { "code missing or 0".to_owned() } else { code.to_string() };
     let mut text = format!("the server answered with an error{colon}{message} ({code})");
     if let Some(data) = data {
         text.push_str("\ndata: ");

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::conversation::Conversation;
+use super::incoming::shown;
 use super::open_file::OpenFile;
 use super::params;
 use super::plan::{self, PlannedCall};
@@ -211,7 +212,13 @@ impl CallHandshake {
         let initialize = server.call("initialize", to_raw_value(&self.params).ok());
         let still_waiting = || stderr.note("initialize: no answer yet, waiting");
         let refused = match noting_after(NOTE_AFTER, still_waiting, initialize).await {
-            Ok(_) => {
+            Ok(result) => {
+                if !result.get().starts_with('{') {
+                    stderr.say(&format!(
+                        "warning: initialize: the result is not an object: {}",
+                        shown(result.get())
+                    ));
+                }
                 let (method, params) = handshake::initialized(self.protocol);
                 let sent = server.notify(method, to_raw_value(&params).ok()).await;
                 return sent.map(|()| None).map_err(|problem| (method, problem));

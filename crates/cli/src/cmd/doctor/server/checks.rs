@@ -28,6 +28,9 @@ use crate::sys::processes::END_SIGNALS;
 /// Time for helpers of the server, such as a linter, to end after it.
 const HELPER_TIME: Duration = Duration::from_secs(5);
 
+/// Time to wait for the exit of a server after the handshake, without a request.
+const IDLE_TIME: Duration = Duration::from_secs(3);
+
 /// Time for a reaction that need not come.
 const REACTION_TIME: Duration = Duration::from_millis(200);
 
@@ -84,8 +87,7 @@ impl<'a> Examination<'a> {
         let start = self.greet().await;
         let is_up = !matches!(start, Verdict::Fault { .. });
         self.add("start", start);
-        if is_up {
-            self.converse().await;
+        if is_up && self.converse().await {
             self.end().await;
         }
         self.drop_server().await;
@@ -104,14 +106,19 @@ impl<'a> Examination<'a> {
         self.findings.push(Finding { check, verdict });
     }
 
-    /// The checks on running servers.
-    async fn converse(&mut self) {
+    /// The checks on running servers. Returns `false` if a server does not run long enough for any check.
+    async fn converse(&mut self) -> bool {
         let verdict = self.unknown_method().await;
         // The other checks find out with such requests whether the server still answers.
         let is_answered = self.server.is_some();
+        if !is_answered && let Some(verdict) = self.exit_after_greeting().await {
+            self.findings.clear();
+            self.add("start", verdict);
+            return false;
+        }
         self.add("unknown method", verdict);
         if !is_answered {
-            return;
+            return true;
         }
         let verdict = self.notification().await;
         self.add("notification", verdict);
@@ -129,6 +136,23 @@ impl<'a> Examination<'a> {
             self.broken(r#"{"jsonrpc":"2.0","id":"broken","method":42}"#, -32600, "not a request");
         let verdict = verdict.await;
         self.add("invalid request", verdict);
+        true
+    }
+
+    /// Starts a server, and checks whether it exits after the handshake, without a request. Returns the verdict if so.
+    async fn exit_after_greeting(&mut self) -> Option<Verdict> {
+        self.server().await?.exit(IDLE_TIME).await?;
+        let end = self.drop_server().await?;
+        let after = match (self.setup.protocol, &self.meta) {
+            (None, _) => "its first answer",
+            (Some(_), None) => "the handshake",
+            (Some(_), Some(_)) => "its answer to `server/discover`",
+        };
+        let stderr = wrote_to_stderr(&end).unwrap_or_default();
+        Some(Verdict::fault(
+            format!("exited after {after}, {}{stderr}", status(&end)),
+            "keep running until stdin ends",
+        ))
     }
 
     /// The checks that end a server.
@@ -209,7 +233,7 @@ impl<'a> Examination<'a> {
         if let Some(error) = answer.get("error") {
             return Verdict::fault(
                 format!("answered `{method}` with an error: {}", brief(error)),
-                "check that `--handshake` names the protocol of this server",
+                "answer it with a result; if it has another protocol, use `--handshake` or `--framing`",
             );
         }
         self.greeting = answer.get("result").cloned().unwrap_or_default();
@@ -243,23 +267,35 @@ impl<'a> Examination<'a> {
         Verdict::Ok(format!("answered `{method}` after {took:.1?}"))
     }
 
+    /// The verdict about a server that did not answer the first request.
     async fn no_greeting(&mut self, what: &str, why: NoAnswer) -> Verdict {
         let time = self.setup.answer_time;
-        let stray = self.server.as_ref().and_then(|server| server.stray.first().cloned());
+        let (mut stray, mut begins_with_length) = (None, false);
+        if let Some(server) = &self.server {
+            stray = server.stray.first().cloned();
+            begins_with_length = server.begins_with_length();
+        }
         let end = self.drop_server().await.unwrap_or_default();
-        let stderr =
-            telling_line(&end.last_stderr).map(|line| format!("; it wrote to stderr: {line}"));
         let mut text = match why {
             NoAnswer::Timeout => format!("no answer to {what} within {time:?}"),
             NoAnswer::Eof => format!("no answer to {what}, {}", status(&end)),
+            NoAnswer::Flood => format!("no answer to {what}, but output without end"),
         };
         text.extend(stray.map(|stray| format!("; {stray}")));
-        text.extend(stderr);
-        Verdict::fault(
-            text,
-            "check `--framing`, `--handshake` and the arguments of the server, such as --stdio; \
-             flush stdout after each message",
-        )
+        text.extend(wrote_to_stderr(&end));
+        let advice = match why {
+            _ if begins_with_length => {
+                "its output begins with a length of four bytes: use `--framing length`"
+            }
+            NoAnswer::Timeout => {
+                "check `--framing`, `--handshake` and the arguments of the server, such as --stdio; \
+                 flush stdout after each message; for a server that starts slowly, raise `--timeout`"
+            }
+            NoAnswer::Eof | NoAnswer::Flood => {
+                "check `--framing`, `--handshake` and the arguments of the server, such as --stdio"
+            }
+        };
+        Verdict::fault(text, advice)
     }
 
     /// The params of a request of ours.
@@ -282,7 +318,14 @@ impl<'a> Examination<'a> {
             }
             Err(NoAnswer::Eof) => {
                 let end = self.drop_server().await.unwrap_or_default();
-                Err(format!("it ended, {}", status(&end)))
+                Err(match end.exit {
+                    Some(status) => format!("it ended, {status}"),
+                    None => status(&end),
+                })
+            }
+            Err(NoAnswer::Flood) => {
+                self.drop_server().await;
+                Err("it writes without end".to_owned())
             }
         }
     }
@@ -346,6 +389,7 @@ impl<'a> Examination<'a> {
                 (Some(answer), _) => format!("the answer is {}", brief(&answer)),
                 (None, NoAnswer::Timeout) => format!("no answer within {time:?}"),
                 (None, NoAnswer::Eof) => status(&end),
+                (None, NoAnswer::Flood) => "output without end".to_owned(),
             };
             let advice = "answer with the id of the request, of the same type and value";
             return Verdict::fault(format!("a request with the id {id}: {why}"), advice);
@@ -517,12 +561,17 @@ fn brief(value: &Value) -> String {
 }
 
 fn status(end: &ExitReport) -> String {
-    end.exit.map_or("exit status unknown".to_owned(), |status| status.to_string())
+    end.exit
+        .map_or("it closed stdout and had to be stopped".to_owned(), |status| status.to_string())
+}
+
+fn wrote_to_stderr(end: &ExitReport) -> Option<String> {
+    telling_line(&end.last_stderr).map(|line| format!("; it wrote to stderr: {line}"))
 }
 
 /// The line of stderr that most likely tells the reason: the last one that names a failure, or else the last one. After
 /// the reason, some runtimes print a stack trace or their version.
-fn telling_line(stderr: &[String]) -> Option<&String> {
+pub(super) fn telling_line(stderr: &[String]) -> Option<&String> {
     const SIGNS: [&str; 8] =
         ["error", "exception", "usage:", "cannot", "not found", "missing", "required", "invalid"];
     let names_failure = |line: &&String| {

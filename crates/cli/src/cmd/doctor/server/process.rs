@@ -21,6 +21,7 @@ use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
 use crate::args::ProtocolName;
+use crate::cmd::call::first_bytes::framing_of;
 use crate::cmd::{explain, handshake};
 use crate::sys::processes;
 
@@ -61,6 +62,8 @@ pub(super) struct TestedServer {
     outbox: Outbox,
     protocol: Option<ProtocolName>,
     decoder: Decoder,
+    /// The first bytes of stdout, which may show another framing.
+    first_bytes: Vec<u8>,
     /// The first bytes since the last frame or fault.
     since_event: Vec<u8>,
     last_id: u64,
@@ -81,6 +84,8 @@ pub(super) enum NoAnswer {
     Timeout,
     /// The end of stdout: the server exited, or closed it.
     Eof,
+    /// More than [`MAX_MESSAGES`].
+    Flood,
 }
 
 impl TestedServer {
@@ -97,6 +102,7 @@ impl TestedServer {
             outbox: Outbox::new(Some(setup.framing)),
             protocol: setup.protocol,
             decoder: Decoder::new(setup.framing, &limits),
+            first_bytes: Vec::new(),
             since_event: Vec::new(),
             last_id: 0,
             answers: Vec::new(),
@@ -192,12 +198,20 @@ impl TestedServer {
                 if let Some(found) = find(&mut self.answers) {
                     return Ok(found);
                 }
-                if self.received > MAX_MESSAGES || !poll_fn(|cx| self.poll_receive(cx)).await {
+                if self.received > MAX_MESSAGES {
+                    return Err(NoAnswer::Flood);
+                }
+                if !poll_fn(|cx| self.poll_receive(cx)).await {
                     return Err(NoAnswer::Eof);
                 }
             }
         };
         timeout(time, read).await.unwrap_or(Err(NoAnswer::Timeout))
+    }
+
+    /// Returns `true` if stdout begins with the length prefix of `--framing length`.
+    pub(super) fn begins_with_length(&self) -> bool {
+        framing_of(&self.first_bytes) == Some(Framing::Length)
     }
 
     pub(super) fn close_stdin(&mut self) {
@@ -235,9 +249,14 @@ impl TestedServer {
         let _ = timeout(time, ended).await;
     }
 
-    /// Stops the server and everything that it started.
+    /// Stops the server and everything that it started. Without an exit status, the server did not exit by itself.
     pub(super) async fn close(&mut self) -> ExitReport {
-        poll_fn(|cx| self.child.poll_close(cx)).await
+        let mut end = poll_fn(|cx| self.child.poll_close(cx)).await;
+        // That status comes from our own signal.
+        if end.stopped.iter().any(|it| Some(it.pid) == self.group) {
+            end.exit = None;
+        }
+        end
     }
 
     /// Receives bytes. Returns false at the end of stdout.
@@ -259,6 +278,8 @@ impl TestedServer {
 
     /// Decodes byte by byte, so that each fault comes with the bytes that caused it.
     fn feed(&mut self, bytes: &[u8]) {
+        let room = MAX_EXCERPT - self.first_bytes.len();
+        self.first_bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         for byte in bytes {
             if self.since_event.len() < MAX_EXCERPT {
                 self.since_event.push(*byte);
