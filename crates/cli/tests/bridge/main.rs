@@ -4,6 +4,7 @@
 mod client;
 mod faults;
 mod first;
+mod http_server;
 mod passing;
 mod processes;
 mod real;

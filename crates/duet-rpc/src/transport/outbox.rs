@@ -38,7 +38,7 @@ pub struct Outbox {
     len: usize,
     framing: Writer,
     /// The lengths of the waiting messages, if they are not framed.
-    lengths: Fifo<usize>,
+    pub(super) lengths: Fifo<usize>,
     /// The deadlines of the calls among them.
     deadlines: CallDeadlines,
     signs: u64,

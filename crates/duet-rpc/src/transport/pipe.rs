@@ -90,6 +90,12 @@ impl Outbox {
             | TransportKind::ExchangeTwoWay => Outbox::new(None),
         }
     }
+
+    /// The number of waiting messages, if they are not framed.
+    #[cfg(feature = "http")]
+    pub(crate) fn message_count(&self) -> usize {
+        self.lengths.len()
+    }
 }
 
 impl Inbox {
@@ -208,8 +214,10 @@ impl<T: Transport> MessagePipe<T> {
     }
 
     /// Says that nothing more will be sent. A transport that carries one message and its answer
-    /// ([`TransportKind::Exchange`]) ends with the next flush.
+    /// ([`TransportKind::Exchange`]) ends with the next flush. An HTTP client flushes until the server has answered
+    /// every notification.
     pub fn settle(&mut self) {
+        self.outbox.set_closing();
         self.outbox.set_settled();
     }
 

@@ -63,6 +63,24 @@ impl ByHand {
         }
     }
 
+    /// The next message of any kind, unanswered.
+    pub(crate) async fn message(&mut self) -> Request {
+        loop {
+            let heard = timeout(PATIENCE, self.hears.recv()).await.expect("it hangs");
+            if let Heard::Request(request) = heard.expect("it serves") {
+                return request;
+            }
+        }
+    }
+
+    /// Returns `true` if another message comes while every task gets many turns.
+    pub(crate) async fn gets_more(&mut self) -> bool {
+        for _ in 0..2000 {
+            tokio::task::yield_now().await;
+        }
+        matches!(self.hears.try_recv(), Ok(Heard::Request(_)))
+    }
+
     /// The next request.
     pub(crate) async fn request(&mut self) -> Request {
         loop {

@@ -9,6 +9,7 @@ mod events;
 mod idle;
 mod mounted;
 mod one_call;
+mod order;
 mod requests;
 mod server;
 mod streams;

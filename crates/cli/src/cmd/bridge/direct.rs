@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use duet_rpc::transport::{ExitReport, PipeEvent, TransportKind};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::awaited::Awaited;
 use super::closing::{LAST_FLUSH, close, receive_last};
@@ -39,6 +39,8 @@ pub(super) enum End {
     Server,
     /// The server did not answer in time, and its input cannot be closed alone.
     Unanswered,
+    /// The server refused the first exchange.
+    Refused,
     Idle,
     Stopped,
 }
@@ -108,6 +110,10 @@ pub(super) async fn serve(
         stop,
     };
     let end = poll_fn(|cx| direct.poll(cx)).await;
+    if let End::Client(_) = end {
+        direct.deliver_last().await;
+    }
+    let is_refused = direct.server.is_refused();
     let Direct { mut client, server, mut awaited, has_spoken, .. } = direct;
     let mut left = Vec::new();
     if let End::Server = end {
@@ -125,6 +131,7 @@ pub(super) async fn serve(
         (End::Server | End::Client(None), Err(error)) if !has_left(&error) => {
             (End::Client(Some(ClientFailure::Write(error))), report)
         }
+        (End::Server | End::Client(None), _) if is_refused => (End::Refused, report),
         (end, _) => (end, report),
     }
 }
@@ -143,6 +150,32 @@ impl Direct<'_> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Waits until an HTTP server has accepted the last messages of a client that has left. Other transports accept
+    /// messages by reading them.
+    async fn deliver_last(&mut self) {
+        if self.server.kind() != TransportKind::Messages {
+            return;
+        }
+        self.server.settle();
+        let until = match self.phase {
+            Phase::Answering(until) => until,
+            _ => Instant::now() + LAST_ANSWERS,
+        };
+        let delivered = poll_fn(|cx| {
+            loop {
+                match self.receive_from_server(cx, Instant::now()) {
+                    _ if self.stop.poll(cx).is_ready() => return Poll::Ready(()),
+                    Err(_) => return Poll::Ready(()),
+                    Ok(true) => {}
+                    Ok(false) => break,
+                }
+            }
+            let _ = self.client.poll_flush(cx);
+            self.server.poll_flush(cx).map(drop)
+        });
+        let _ = timeout_at(until, delivered).await;
     }
 
     /// Moves messages in both directions. Returns `true` if something changed.

@@ -46,6 +46,7 @@ use tokio::sync::watch;
 use self::direct::{ClientFailure, ClientPipe, End};
 use self::servers::{ServerTarget, Servers, own_exit};
 use self::shared::{ServerEnd, SharedServer};
+use super::call::address::ServerAddress;
 use super::dial::Dialer;
 use super::faulty_pipe::FaultSettings;
 use super::stderr::Stderr;
@@ -163,6 +164,8 @@ enum BridgeEnd {
     Done,
     /// The server of stdin and stdout ended by itself.
     Server(ExitStatus),
+    /// The server at an address refused the first exchange.
+    Refused,
     Failed,
 }
 
@@ -172,6 +175,7 @@ impl BridgeEnd {
         match self {
             BridgeEnd::Done => Exit::Success,
             BridgeEnd::Failed => Exit::Failed,
+            BridgeEnd::Refused => Exit::NotStarted,
             BridgeEnd::Server(status) => {
                 let signal = sys::processes::signal_of(status).map(|signal| 128 + signal);
                 std::process::exit(status.code().or(signal).unwrap_or(1))
@@ -186,9 +190,11 @@ fn target(args: &BridgeArgs) -> Result<ServerTarget, Problem> {
     };
     let tls = call::tls::settings(&args.tls, Some(address))?;
     let unusable = |error| Problem::usage(format!("cannot connect to {address}: {error}"));
-    let token = args.to_token_file.as_deref().map(rpc::read_token).transpose()?;
+    let token_file = args.to_token_file.as_deref();
+    let token = token_file.map(rpc::read_token).transpose()?;
     let dialer = Dialer::new(address, token, tls).map_err(unusable)?;
-    Ok(ServerTarget::Address(Box::new(dialer)))
+    let shown = ServerAddress::new(address, token_file).token_option("--to-token-file");
+    Ok(ServerTarget::Address(Box::new(dialer), Arc::new(shown)))
 }
 
 fn fixed(choice: FramingChoice) -> Option<Framing> {
@@ -271,6 +277,7 @@ impl Bridge {
                 log_end(&report);
                 Ok(own_exit(&report).map_or(BridgeEnd::Done, BridgeEnd::Server))
             }
+            OwnEnd::Refused => Ok(BridgeEnd::Refused),
             OwnEnd::Client(failure) => {
                 failure.and_then(stdio_problem).map_or(Ok(BridgeEnd::Done), Err)
             }
@@ -320,7 +327,7 @@ impl Bridge {
                     tracing::error!(%error, "cannot start or reach the server");
                 }
                 OwnEnd::Server(report) => log_end(&report),
-                OwnEnd::Client(_) => {}
+                OwnEnd::Client(_) | OwnEnd::Refused => {}
             }
         }
         // Beside a connection this costs little, beside a request it would not.
@@ -344,6 +351,7 @@ impl Bridge {
         };
         match direct::serve(client, self.servers.pipe(server), self.idle, &mut stop).await {
             (End::Server, report) => OwnEnd::Server(report),
+            (End::Refused, _) => OwnEnd::Refused,
             (End::Client(failure), _) => OwnEnd::Client(failure),
             (End::Unanswered | End::Idle | End::Stopped, _) => OwnEnd::Client(None),
         }
@@ -414,6 +422,8 @@ impl Bridge {
 enum OwnEnd {
     Client(Option<ClientFailure>),
     Server(ExitReport),
+    /// The server refused the first exchange, and the log has the reason.
+    Refused,
     NoServer(io::Error),
 }
 

@@ -10,26 +10,46 @@
 //! Bytes of the server that are not a message decide nothing: they may be stray output.
 
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use duet_rpc::Profile;
 use duet_rpc::proto::frame::Framing;
 use duet_rpc::proto::text::{Member, Text};
-use duet_rpc::transport::{ExitReport, MessagePipe, PipeEvent};
+use duet_rpc::transport::{ExitReport, MessagePipe, PipeEvent, Refused, TransportKind};
 
 use super::rewrite::member;
 use super::servers::ServerTransport;
+use crate::cmd::call::address::ServerAddress;
 
 /// A [`MessagePipe`] to a server.
 pub(super) struct ServerPipe {
     pipe: MessagePipe<ServerTransport>,
     is_undecided: bool,
+    /// The address of a server that was connected to.
+    address: Option<Arc<ServerAddress>>,
+    /// A message of the server has come.
+    has_spoken: bool,
+    is_refused: bool,
 }
 
 impl ServerPipe {
     /// A pipe whose framing is fixed, or detected from the first byte while it is undecided.
-    pub(super) fn new(pipe: MessagePipe<ServerTransport>, is_undecided: bool) -> Self {
-        ServerPipe { pipe, is_undecided }
+    pub(super) fn new(
+        pipe: MessagePipe<ServerTransport>,
+        is_undecided: bool,
+        address: Option<Arc<ServerAddress>>,
+    ) -> Self {
+        ServerPipe { pipe, is_undecided, address, has_spoken: false, is_refused: false }
+    }
+
+    pub(super) fn kind(&self) -> TransportKind {
+        self.pipe.kind()
+    }
+
+    /// Returns `true` if the server ended the connection with a refusal, and sent no message before.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// Returns `true` until the framing is decided.
@@ -42,11 +62,32 @@ impl ServerPipe {
         cx: &mut Context<'_>,
         mut handle: impl FnMut(PipeEvent<'_>),
     ) -> Poll<io::Result<bool>> {
-        let ServerPipe { pipe, is_undecided } = self;
-        pipe.poll_receive(cx, |event| {
-            *is_undecided &= !matches!(event, PipeEvent::Message(_));
+        let ServerPipe { pipe, is_undecided, has_spoken, .. } = self;
+        let received = pipe.poll_receive(cx, |event| {
+            let is_message = matches!(event, PipeEvent::Message(_));
+            *is_undecided &= !is_message;
+            *has_spoken |= is_message;
             handle(event);
-        })
+        });
+        if let Poll::Ready(Err(error)) = &received {
+            self.log_end(error);
+        }
+        received
+    }
+
+    /// Logs the error that ended the connection to a server, in the words of `call` if it is a refusal.
+    fn log_end(&mut self, error: &io::Error) {
+        let Some(address) = &self.address else { return };
+        match address.refused_connection(error, !self.has_spoken) {
+            Some(refusal) => {
+                self.is_refused = !self.has_spoken;
+                tracing::warn!("{refusal}");
+            }
+            None if self.kind() == TransportKind::Messages => {
+                tracing::warn!(%error, "the connection to the server failed");
+            }
+            None => {}
+        }
     }
 
     /// Adds a message to the outbox, from a client with this framing.
@@ -65,7 +106,18 @@ impl ServerPipe {
     }
 
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.pipe.poll_flush(cx)
+        let flushed = self.pipe.poll_flush(cx);
+        if let Poll::Ready(Err(error)) = &flushed
+            && Refused::from_error(error).is_some()
+        {
+            self.log_end(error);
+        }
+        flushed
+    }
+
+    /// Says that nothing more will be sent, so that flushing an HTTP server waits for its answers.
+    pub(super) fn settle(&mut self) {
+        self.pipe.settle();
     }
 
     pub(super) fn signs_of_reading(&self) -> u64 {

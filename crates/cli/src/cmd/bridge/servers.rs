@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::future::poll_fn;
 use std::io;
 use std::process::ExitStatus;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use tokio::process::Command;
 
 use super::server_pipe::ServerPipe;
 use super::{lock, max_message};
+use crate::cmd::call::address::ServerAddress;
 use crate::cmd::call::report;
 use crate::cmd::dial::Dialer;
 use crate::cmd::stderr::Stderr;
@@ -32,7 +33,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// The place of the servers.
 pub(super) enum ServerTarget {
     Command(Vec<OsString>),
-    Address(Box<Dialer>),
+    Address(Box<Dialer>, Arc<ServerAddress>),
 }
 
 pub(super) struct Servers {
@@ -78,7 +79,7 @@ impl Servers {
                 }
                 Ok(ServerTransport::Child(server))
             }
-            ServerTarget::Address(dialer) => {
+            ServerTarget::Address(dialer, _) => {
                 let profile = self.profile(FramingChoice::Fixed(Framing::Ndjson));
                 let profile = profile.with(|it| it.call_timeout = None);
                 let connected = tokio::time::timeout(CONNECT_TIME, dialer.connect(&profile));
@@ -111,7 +112,11 @@ impl Servers {
         let has_framing = transport.kind() == TransportKind::Bytes;
         let choice = self.framing.map_or(FramingChoice::Auto, FramingChoice::Fixed);
         let pipe = MessagePipe::new(transport, &self.profile(choice));
-        ServerPipe::new(pipe, has_framing && self.framing.is_none())
+        let address = match &self.target {
+            ServerTarget::Command(_) => None,
+            ServerTarget::Address(_, address) => Some(Arc::clone(address)),
+        };
+        ServerPipe::new(pipe, has_framing && self.framing.is_none(), address)
     }
 
     fn profile(&self, framing: FramingChoice) -> Profile {

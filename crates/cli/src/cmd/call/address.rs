@@ -14,11 +14,22 @@ use super::report::plain;
 pub(in crate::cmd) struct ServerAddress {
     pub(super) address: Address,
     token_file: Option<PathBuf>,
+    /// The option that names this file.
+    token_option: &'static str,
 }
 
 impl ServerAddress {
     pub(in crate::cmd) fn new(address: &Address, token_file: Option<&Path>) -> Self {
-        ServerAddress { address: address.clone(), token_file: token_file.map(Path::to_owned) }
+        ServerAddress {
+            address: address.clone(),
+            token_file: token_file.map(Path::to_owned),
+            token_option: "--token-file",
+        }
+    }
+
+    /// The same address, for a command with another option for the token.
+    pub(in crate::cmd) fn token_option(self, token_option: &'static str) -> Self {
+        ServerAddress { token_option, ..self }
     }
 
     /// Message for a server that cannot be reached.
@@ -42,7 +53,15 @@ impl ServerAddress {
     /// Message for a server that ended the connection because it refuses it; `None` if it does not. The server `is_new`
     /// if no message has come from it.
     pub(super) fn refused(&self, end: &Disconnect, is_new: bool) -> Option<String> {
-        let failure = end.failure()?;
+        self.refused_connection(end.failure()?, is_new)
+    }
+
+    /// The same for the error that ended the connection.
+    pub(in crate::cmd) fn refused_connection(
+        &self,
+        failure: &(dyn Error + 'static),
+        is_new: bool,
+    ) -> Option<String> {
         match TlsError::from_error(failure) {
             Some(error) => Some(self.unreachable(error, advice_of_tls(failure))),
             None => self.refused_exchange(failure, is_new),
@@ -73,6 +92,7 @@ impl ServerAddress {
             (Some(401), Some(file)) => {
                 format!("; it does not accept the token in {}", plain(&file.to_string_lossy()))
             }
+            (Some(401), None) => format!("; `{}` shows it a token", self.token_option),
             _ => advice_of_refusal(error).to_owned(),
         }
     }

@@ -15,7 +15,7 @@ use http_body_util::Full;
 
 use super::connection::{ExchangeStep, HttpConnection, HttpExchange};
 use super::session::SESSION;
-use super::verdict::{HttpArrival, HttpFailure, id_of};
+use super::verdict::{HttpArrival, HttpFailure, id_of, is_batch_of_requests};
 use crate::net::web::RequestHead;
 use crate::net::{Dialer, Place, Socket, Target};
 use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
@@ -25,6 +25,9 @@ use crate::transport::{ExitReport, Inbox, Outbox, Received, Transport, Transport
 /// A request holds its connection until it is answered or abandoned. So the client has up to eight connections, which
 /// it opens on demand and reuses. Further requests wait. No request is sent twice, because a server may have read it
 /// before its connection ended.
+///
+/// Requests run concurrently. A notification or a response waits until all earlier requests are written, and later
+/// messages wait until the head of its response has come. So the server gets it before every later message.
 ///
 /// A response is JSON, one message or a batch, or an event stream (`text/event-stream`): notifications, and then the
 /// answer. A request in a response is ignored, because the client has no way to answer it. If the server names a
@@ -50,7 +53,12 @@ pub struct HttpClient {
     undelivered: Option<io::Error>,
     /// Calls that were abandoned while they were in the outbox.
     abandoned: HashSet<Id>,
+    /// The first message in the outbox is no request, so it waits until earlier requests are written.
+    awaits_writing: bool,
+    /// The number of messages in the outbox, when it was looked at last.
+    waiting: usize,
     is_closing: bool,
+    has_left: bool,
 }
 
 /// Makes a connection to the server.
@@ -78,7 +86,9 @@ impl ServerInfo {
         if let Some(session) = &self.session {
             headers.insert(SESSION, session.clone());
         }
-        HttpExchange::new(id_of(message), request)
+        let id = id_of(message);
+        let is_request = id.is_some() || is_batch_of_requests(message);
+        HttpExchange::new(id, is_request, request)
     }
 }
 
@@ -119,7 +129,10 @@ impl HttpClient {
             end: None,
             undelivered: None,
             abandoned: HashSet::new(),
+            awaits_writing: false,
+            waiting: 0,
             is_closing: false,
+            has_left: false,
         })
     }
 
@@ -164,9 +177,12 @@ impl HttpClient {
         }
     }
 
-    /// Starts waiting requests while connections are available.
+    /// Starts waiting messages in their order, while connections are available. Nothing passes a notification or a
+    /// response.
     fn begin(&mut self, outbox: &mut Outbox) {
-        while self.arrived.len() < ARRIVED
+        while self.end.is_none()
+            && self.arrived.len() < ARRIVED
+            && !self.lines.iter().any(HttpConnection::holds_up)
             && let Some(message) = outbox.message()
         {
             if !self.abandoned.is_empty()
@@ -175,11 +191,19 @@ impl HttpClient {
                 outbox.pop();
                 continue;
             }
+            let is_written = self.lines.iter().all(HttpConnection::is_sent);
+            if self.awaits_writing && !is_written {
+                break;
+            }
             let free = self.lines.iter_mut().position(HttpConnection::is_free);
             if free.is_none() && !self.has_room() {
                 break;
             }
             let exchange = self.server.exchange_of(message);
+            self.awaits_writing = !exchange.is_request() && !is_written;
+            if self.awaits_writing {
+                break;
+            }
             match free.and_then(|at| self.lines.get_mut(at)) {
                 Some(line) => line.begin(exchange),
                 None => self.lines.push(HttpConnection::dial(&self.server, exchange)),
@@ -188,6 +212,19 @@ impl HttpClient {
         }
         if outbox.is_empty() {
             self.abandoned = HashSet::new();
+        }
+    }
+
+    fn steps_left(&self) -> usize {
+        self.lines.iter().map(HttpConnection::steps_left).sum()
+    }
+
+    /// Logs the messages that the server has not accepted, when the connection closes.
+    fn log_lost(&mut self) {
+        let unanswered = self.lines.iter().filter(|line| line.holds_up()).count();
+        let count = self.waiting + unanswered;
+        if !std::mem::replace(&mut self.has_left, true) && count > 0 {
+            tracing::warn!(count, "messages lost: the server did not accept them before the end");
         }
     }
 
@@ -225,8 +262,13 @@ impl Transport for HttpClient {
         cx: &mut Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<Received>> {
+        let before = self.steps_left();
         self.advance(cx);
         if self.arrived.is_empty() {
+            if (self.waiting > 0 || self.is_closing) && self.steps_left() < before {
+                // Wake the task, so that it sends again.
+                cx.waker().wake_by_ref();
+            }
             return self.end.take().map_or(Poll::Pending, |end| Poll::Ready(Err(end)));
         }
         for arrival in self.arrived.drain(..) {
@@ -253,6 +295,7 @@ impl Transport for HttpClient {
                 break;
             }
         }
+        self.waiting = outbox.message_count();
         if self.is_closing
             && let Some(end) = self.end.take()
         {
@@ -264,8 +307,7 @@ impl Transport for HttpClient {
             cx.waker().wake_by_ref();
         }
         let is_done = match self.is_closing {
-            // While closing, wait for the responses to notifications, too: a response may be a refusal.
-            true => HttpConnection::is_idle,
+            true => HttpConnection::is_delivered,
             false => HttpConnection::is_sent,
         };
         if !outbox.is_empty() || !self.lines.iter().all(is_done) {
@@ -276,6 +318,7 @@ impl Transport for HttpClient {
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<ExitReport> {
+        self.log_lost();
         self.lines.retain_mut(|line| line.poll_close(cx).is_pending());
         if self.lines.is_empty() { Poll::Ready(ExitReport::default()) } else { Poll::Pending }
     }

@@ -53,6 +53,8 @@ struct HttpChannel {
 pub(super) struct HttpExchange {
     /// The id of the request; `None` if it expects no answer.
     id: Option<Id>,
+    /// The message is a request, or a batch with a request: its answer may take long.
+    is_request: bool,
     stage: ExchangeStage,
     /// The rest of the response does not matter: the answer has come, or none will come.
     is_answered: bool,
@@ -77,8 +79,17 @@ pub(super) enum ExchangeStep {
 
 impl HttpExchange {
     /// A request that waits to be sent.
-    pub(super) fn new(id: Option<Id>, request: Request<Full<Bytes>>) -> Self {
-        HttpExchange { id, stage: ExchangeStage::Waiting(request), is_answered: false }
+    pub(super) fn new(id: Option<Id>, is_request: bool, request: Request<Full<Bytes>>) -> Self {
+        HttpExchange { id, is_request, stage: ExchangeStage::Waiting(request), is_answered: false }
+    }
+
+    pub(super) fn is_request(&self) -> bool {
+        self.is_request
+    }
+
+    /// Returns `true` until the head of the response to a notification or a response has come.
+    fn holds_up(&self) -> bool {
+        !self.is_request && matches!(self.stage, ExchangeStage::Waiting(_) | ExchangeStage::Sent(_))
     }
 
     /// Sends the request, then reads the response, on this channel.
@@ -221,8 +232,32 @@ impl HttpConnection {
     pub(super) fn is_sent(&self) -> bool {
         match &self.link {
             Link::Dialing(_) => false,
-            Link::Up(channel) => self.exchange.is_none() || channel.socket.is_sent(),
+            Link::Up(channel) => self.exchange.as_ref().is_none_or(|it| {
+                !matches!(it.stage, ExchangeStage::Waiting(_)) && channel.socket.is_sent()
+            }),
             Link::Down => true,
+        }
+    }
+
+    /// Returns `true` while later messages have to wait for the message on this connection.
+    pub(super) fn holds_up(&self) -> bool {
+        !self.is_down() && self.exchange.as_ref().is_some_and(HttpExchange::holds_up)
+    }
+
+    /// Returns `true` if a request was sent, or if any other message was answered: that may be a refusal.
+    pub(super) fn is_delivered(&self) -> bool {
+        match self.exchange.as_ref().is_some_and(HttpExchange::is_request) {
+            true => self.is_sent(),
+            false => self.is_idle(),
+        }
+    }
+
+    /// The number of steps until the message on this connection keeps no other message waiting.
+    pub(super) fn steps_left(&self) -> usize {
+        match (self.is_idle(), self.is_sent()) {
+            (true, _) => 0,
+            (_, true) => 1 + usize::from(self.holds_up()),
+            (_, false) => 3,
         }
     }
 

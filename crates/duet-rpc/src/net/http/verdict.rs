@@ -7,7 +7,7 @@ use std::io;
 use duet_rpc_proto::Limits;
 use duet_rpc_proto::message::{Id, Incoming, Response, Settled};
 use duet_rpc_proto::policy::BatchRule;
-use duet_rpc_proto::text::{Kind, Text};
+use duet_rpc_proto::text::{Kind, Member, Text};
 use http::StatusCode;
 
 use crate::log_limit::LogLimiter;
@@ -127,13 +127,22 @@ impl Error for NotDelivered {
     }
 }
 
-/// The id of a request; `None` if the message expects no answer.
+/// The id of a request; `None` if the message is not one request.
 pub(super) fn id_of(message: &[u8]) -> Option<Id> {
     let text = Text::check(message, Limits::MAX_DEPTH).ok()?;
     match Incoming::classify(&text, BatchRule::Reject, &Limits::default()) {
         Incoming::Request(request) => Some(request.id.to_id()),
         _ => None,
     }
+}
+
+/// Returns `true` for a batch with a request in it.
+pub(super) fn is_batch_of_requests(message: &[u8]) -> bool {
+    let Ok(text) = Text::check(message, Limits::MAX_DEPTH) else { return false };
+    let is_request = |entry: Text<'_>| {
+        entry.member(Member::Method).is_some() && entry.member(Member::Id).is_some()
+    };
+    text.kind() == Kind::Array && text.elements().any(is_request)
 }
 
 /// The permitted contents of a response: the answer to one request, and notifications.
