@@ -8,6 +8,7 @@ use async_nats::HeaderMap;
 use duet_rpc::{ErrorKind, Peer, Router};
 use duet_rpc_nats::NatsPeer;
 
+use super::link::Link;
 use super::support::{Broker, has_nats};
 use super::{Running, confirm, peer, router, within};
 
@@ -190,6 +191,39 @@ async fn n9_a_worker_that_stops_finishes_its_requests() {
     }
     within(20, stopped).await.expect("stopped");
     assert_eq!(within(20, math.call::<i64>("add", (1, 2))).await.expect("the other one"), 3);
+    other.stop().await;
+}
+
+#[tokio::test]
+async fn n9_a_worker_that_stops_answers_requests_that_are_on_the_wire() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let mut link = Link::start(&broker).await;
+    let (go, may_go) = tokio::sync::watch::channel(false);
+    let waits = router().method("wait", move || {
+        let mut may_go = may_go.clone();
+        async move { may_go.wait_for(|it| *it).await.is_ok() }
+    });
+    let worker = Running::start(&link.url, waits).await;
+    let math = peer(&broker).await;
+    let slow = tokio::spawn(math.call::<bool>("wait", ()));
+    link.client_sends("Duet-Accepted").await;
+    link.hold(true);
+    let calls: Vec<_> = (0..50).map(|n| tokio::spawn(math.call::<i64>("add", (n, 1)))).collect();
+    link.broker_sends("MSG rpc.math.add", 50).await;
+    let other = Running::start(&broker.url(), router()).await;
+    let stopped = tokio::spawn(worker.stop());
+    link.client_sends("UNSUB").await;
+    // The worker goes on after it has unsubscribed.
+    go.send_replace(true);
+    assert!(within(20, slow).await.expect("no panic").expect("an answer"));
+    link.hold(false);
+    for (call, sum) in calls.into_iter().zip(1..) {
+        assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), sum);
+    }
+    within(20, stopped).await.expect("stopped");
     other.stop().await;
 }
 

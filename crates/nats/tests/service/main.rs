@@ -7,6 +7,7 @@ mod support;
 mod calls;
 mod ends;
 mod limits;
+mod link;
 mod nodes;
 
 use std::time::Duration;
