@@ -161,7 +161,7 @@ impl NatsTransport {
                 Reply::Sign(worker.clone())
             }
             Message { headers, .. } => match header::value(headers.as_ref(), header::BUSY) {
-                Some(_) => Reply::Busy,
+                Some(_) => Reply::Busy(message.payload.clone()),
                 None => Reply::Answer(message.payload.clone()),
             },
         };
@@ -169,8 +169,8 @@ impl NatsTransport {
             tracing::warn!(service = self.service, "notification not delivered: no worker");
             return Ok(false);
         }
-        match self.calls.handle(number, reply, Instant::now()) {
-            Step::PassOn => inbox.push(&message.payload).map(|()| true),
+        match self.calls.handle(number, reply, inbox.limits(), Instant::now()) {
+            Step::PassOn(answer) => inbox.push(&answer).map(|()| true),
             step => {
                 self.take(step);
                 Ok(false)
@@ -209,7 +209,7 @@ impl NatsTransport {
     /// Does what the state of a call asks for.
     fn take(&mut self, step: Step) {
         match step {
-            Step::Nothing | Step::PassOn => {}
+            Step::Nothing | Step::PassOn(_) => {}
             Step::Again(number, delivery) => self.deliver(number, delivery, Instant::now()),
             Step::Cancel(subject) => {
                 let (reply, payload) = (None, Bytes::new());

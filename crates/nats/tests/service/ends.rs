@@ -273,14 +273,38 @@ async fn n4_something_else_than_an_answer_fails_the_call() {
         client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
     confirm(&client).await;
     let math = peer(&broker).await;
-    for text in ["", "{nope", "[]", r#"{"jsonrpc":"2.0","id":"other","result":1}"#] {
-        let call = math.call::<i64>("add", (1, 2)).no_timeout();
-        let call = tokio::spawn(call);
-        let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
-        let reply = request.expect("a request").reply.expect("a reply subject");
-        client.publish(reply, text.into()).await.expect("sent");
+    let wrong_id = r#"{"jsonrpc":"2.0","id":"other","result":1}"#;
+    let unreadable = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#;
+    for (text, is_busy, code) in [
+        ("", false, None),
+        ("{nope", false, None),
+        ("[]", false, None),
+        (wrong_id, false, None),
+        (r#"{"jsonrpc":"2.0","id":null,"error":"x"}"#, false, None),
+        (r#"{"jsonrpc":"2.0","id":null,"result":1,"error":{"code":1}}"#, false, None),
+        ("", true, None),
+        (wrong_id, true, None),
+        // The caller knows the id that is missing.
+        (unreadable, false, Some(-32700)),
+        (unreadable, true, Some(-32700)),
+    ] {
+        let call = tokio::spawn(math.call::<i64>("add", (1, 2)).no_timeout());
+        // A busy answer is delivered again, twice.
+        for _ in 0..if is_busy { 3 } else { 1 } {
+            let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
+            let reply = request.expect("a request").reply.expect("a reply subject");
+            let mut headers = HeaderMap::new();
+            if is_busy {
+                headers.insert("Duet-Busy", "1");
+            }
+            let sent = client.publish_with_headers(reply, headers, text.into());
+            sent.await.expect("sent");
+        }
         let error = within(20, call).await.expect("no panic").expect_err("no answer");
-        assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true), "{text}");
+        assert_eq!(error.remote().map(|it| it.code), code, "{text}");
+        if code.is_none() {
+            assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true), "{text}");
+        }
     }
 }
 
