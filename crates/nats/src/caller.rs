@@ -150,7 +150,11 @@ impl NatsTransport {
 
     fn handle(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
         let Some(number) = subject::number(&message.subject) else {
-            return self.handle_callback(message, inbox);
+            if subject::is_callback(&message.subject) {
+                return self.handle_callback(message, inbox);
+            }
+            tracing::debug!(subject = %message.subject, "message to an unknown subject dropped");
+            return Ok(false);
         };
         let reply = match &message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => Reply::NoWorker,
@@ -178,28 +182,29 @@ impl NatsTransport {
         }
     }
 
-    /// A request or notification of a worker.
+    /// A request, notification or cancellation of a worker. Everything else is dropped: an answer would settle a call
+    /// whose real answer is still to come.
     fn handle_callback(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
-        let Some(worker) = message.reply else {
-            return inbox.push(&message.payload).map(|()| true);
-        };
-        let changed = match message::classify(&message.payload) {
-            Outgoing::Request { id, .. } => {
-                match self.callbacks.begin(worker.clone(), id.clone()) {
-                    Some(own) => message::with_id(&message.payload, &own),
-                    None => {
-                        let mut busy = Vec::new();
-                        let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
-                        write_error(&mut busy, &id, &error);
-                        self.publish(worker, busy.into());
-                        return Ok(false);
-                    }
-                }
+        let changed = match (message::classify(&message.payload), message.reply) {
+            (Outgoing::Notification { .. }, _) => None,
+            (Outgoing::Request { id, .. }, Some(worker)) => {
+                let Some(own) = self.callbacks.begin(worker.clone(), id.clone()) else {
+                    let mut busy = Vec::new();
+                    let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
+                    write_error(&mut busy, &id, &error);
+                    self.publish(worker, busy.into());
+                    return Ok(false);
+                };
+                message::with_id(&message.payload, &own)
             }
-            Outgoing::Cancellation(id) => {
-                self.callbacks.find(&worker, &id).map(message::cancellation)
+            (Outgoing::Cancellation(id), Some(worker)) => {
+                let Some(own) = self.callbacks.find(&worker, &id) else { return Ok(false) };
+                Some(message::cancellation(own))
             }
-            _ => None,
+            _ => {
+                tracing::debug!("message of a worker dropped: it is not a call");
+                return Ok(false);
+            }
         };
         inbox.push(changed.as_deref().unwrap_or(&message.payload)).map(|()| true)
     }

@@ -365,3 +365,30 @@ async fn n6_only_answers_reach_a_running_request() {
     assert_eq!(end, r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#);
     worker.stop().await;
 }
+
+#[tokio::test]
+async fn n6_an_answer_at_another_subject_settles_no_call() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut taken =
+        client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
+    confirm(&client).await;
+    let math = peer(&broker).await;
+    for end in ["=.call", "=.other", "=5.call"] {
+        let call = tokio::spawn(math.call::<String>("add", (1, 2)));
+        let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
+        let request = request.expect("a request");
+        let reply = request.reply.expect("a reply subject").to_string();
+        let inbox = reply.rsplitn(3, '.').nth(2).expect("three tokens");
+        let message: serde_json::Value = serde_json::from_slice(&request.payload).expect("JSON");
+        for (subject, result) in [(format!("{inbox}.{end}"), "forged"), (reply.clone(), "real")] {
+            let answer =
+                serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            client.publish(subject, answer.to_string().into()).await.expect("sent");
+        }
+        assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), "real", "{end}");
+    }
+}
