@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use async_nats::message::OutboundMessage;
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
-use duet_rpc::proto::message::{ErrorObject, write_error};
+use duet_rpc::proto::message::{ErrorObject, Reason, write_error};
+use duet_rpc::proto::text::Text;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
-use duet_rpc::{Error, Id, Profile};
+use duet_rpc::{Error, Id, Limits, Profile};
 use futures_util::StreamExt;
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -189,10 +190,8 @@ impl NatsTransport {
             (Outgoing::Notification { .. }, _) => None,
             (Outgoing::Request { id, .. }, Some(worker)) => {
                 let Some(own) = self.callbacks.begin(worker.clone(), id.clone()) else {
-                    let mut busy = Vec::new();
                     let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
-                    write_error(&mut busy, &id, &error);
-                    self.publish(worker, busy.into());
+                    self.refuse_callback(worker, &id, &error);
                     return Ok(false);
                 };
                 message::with_id(&message.payload, &own)
@@ -206,7 +205,25 @@ impl NatsTransport {
                 return Ok(false);
             }
         };
-        inbox.push(changed.as_deref().unwrap_or(&message.payload)).map(|()| true)
+        let text = changed.as_deref().unwrap_or(&message.payload);
+        if fits(text, inbox.limits()) {
+            return inbox.push(text).map(|()| true);
+        }
+        // The peer would answer without the id, and the handler would wait on.
+        if let Outgoing::Request { id: own, .. } = message::classify(text)
+            && let Some((worker, id)) = self.callbacks.answer(&own)
+        {
+            let error = ErrorObject::invalid_request_because(Reason::Oversize);
+            self.refuse_callback(worker, &id, &error);
+        }
+        Ok(false)
+    }
+
+    /// Answers a request of a worker with an error.
+    fn refuse_callback(&mut self, worker: Subject, id: &Id, error: &ErrorObject) {
+        let mut answer = Vec::new();
+        write_error(&mut answer, id, error);
+        self.publish(worker, answer.into());
     }
 
     // ---- sending
@@ -343,6 +360,11 @@ impl NatsTransport {
             }
         }
     }
+}
+
+/// Returns `true` if the peer takes this message.
+fn fits(text: &[u8], limits: &Limits) -> bool {
+    text.len() <= limits.message_bytes && Text::check(text, limits.depth).is_ok()
 }
 
 /// A message of the peer, and the time at which its caller gives up.

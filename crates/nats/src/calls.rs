@@ -140,6 +140,11 @@ pub(crate) enum CallFailure {
         size: usize,
         limit: usize,
     },
+    /// The answer is larger than the caller takes.
+    LongAnswer {
+        size: usize,
+        limit: usize,
+    },
     /// The answer is not one to this call.
     Unusable,
 }
@@ -153,7 +158,7 @@ impl CallFailure {
             CallFailure::Oversize { .. } | CallFailure::LongSubject { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            CallFailure::Unusable => io::ErrorKind::InvalidData,
+            CallFailure::LongAnswer { .. } | CallFailure::Unusable => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, Sentence(self, service.to_owned()))
     }
@@ -182,6 +187,9 @@ impl fmt::Display for Sentence {
                 f,
                 "the subject of the method is too long: {size} bytes, the limit is {limit}"
             ),
+            CallFailure::LongAnswer { size, limit } => {
+                write!(f, "answer too large: {size} bytes, the limit of the caller is {limit}")
+            }
             CallFailure::Unusable => {
                 write!(f, "the worker of {} sent something else than an answer", self.1)
             }
@@ -278,6 +286,10 @@ impl Calls {
             _ if pending.is_abandoned => Step::Nothing,
             Reply::Busy(_) if pending.deliveries < DELIVERIES && !pending.is_cancelled => {
                 self.send_again(pending, now)
+            }
+            Reply::Answer(text) | Reply::Busy(text) if text.len() > limits.message_bytes => {
+                let (size, limit) = (text.len(), limits.message_bytes);
+                Step::Fail(pending.ids, CallFailure::LongAnswer { size, limit })
             }
             Reply::Answer(text) | Reply::Busy(text) => {
                 match pending.ids.answer_in(text, limits, pending.is_cancelled) {
@@ -558,6 +570,11 @@ mod tests {
                 CallFailure::LongSubject { size: 9, limit: 8 },
                 io::ErrorKind::InvalidInput,
                 "too long: 9 bytes, the limit is 8",
+            ),
+            (
+                CallFailure::LongAnswer { size: 9, limit: 8 },
+                io::ErrorKind::InvalidData,
+                "answer too large: 9 bytes, the limit of the caller is 8",
             ),
             (
                 CallFailure::Oversize { size: 9, limit: 8 },
