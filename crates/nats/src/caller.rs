@@ -27,7 +27,7 @@ use crate::callbacks::Callbacks;
 use crate::calls::{CallFailure, Calls, Delivery, Ids, Reply, Step};
 use crate::message::{self, Outgoing};
 use crate::publisher::{Publisher, Unsent};
-use crate::{header, subject};
+use crate::{callbacks, header, subject};
 
 /// The time between two checks for silent workers.
 const CHECK: Duration = Duration::from_millis(100);
@@ -189,16 +189,20 @@ impl NatsTransport {
         let changed = match (message::classify(&message.payload), message.reply) {
             (Outgoing::Notification { .. }, _) => None,
             (Outgoing::Request { id, .. }, Some(worker)) => {
-                let Some(own) = self.callbacks.begin(worker.clone(), id.clone()) else {
-                    let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
+                let (calls, now) = (&self.calls, Instant::now());
+                let begun =
+                    self.callbacks.begin(worker.clone(), id.clone(), now, || calls.workers());
+                let Some(own) = begun else {
+                    let limit = callbacks::MOST as u64;
+                    let error = ErrorObject::server_busy(Profile::agent().busy_code, limit);
                     self.refuse_callback(worker, &id, &error);
                     return Ok(false);
                 };
                 message::with_id(&message.payload, &own)
             }
             (Outgoing::Cancellation(id), Some(worker)) => {
-                let Some(own) = self.callbacks.find(&worker, &id) else { return Ok(false) };
-                Some(message::cancellation(own))
+                let Some(own) = self.callbacks.cancel(&worker, &id) else { return Ok(false) };
+                Some(message::cancellation(&own))
             }
             _ => {
                 tracing::debug!("message of a worker dropped: it is not a call");
@@ -311,12 +315,10 @@ impl NatsTransport {
             let headers = || message.headers(self.trace_context.as_deref());
             match self.publisher.send(cx, || message.to_outbound(headers())) {
                 Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
-                    let failure = CallFailure::Oversize { size, limit };
-                    self.refuse(message.reply.as_deref(), failure);
+                    self.refuse(&message, CallFailure::Oversize { size, limit });
                 }
                 Poll::Ready(Err(Unsent::LongSubject { size, limit })) => {
-                    let failure = CallFailure::LongSubject { size, limit };
-                    self.refuse(message.reply.as_deref(), failure);
+                    self.refuse(&message, CallFailure::LongSubject { size, limit });
                 }
                 Poll::Ready(Err(unsent)) => return Poll::Ready(Err(unsent.into())),
                 // A message that waits for room is sent with the next `poll_ready`.
@@ -326,16 +328,21 @@ impl NatsTransport {
     }
 
     /// The broker would not take a message.
-    fn refuse(&mut self, reply: Option<&str>, failure: CallFailure) {
-        match reply.and_then(subject::number) {
-            Some(number @ 1..) => {
-                let step = self.calls.refuse(number, failure);
-                self.take(step);
-            }
-            _ => {
-                let error = failure.into_error(&self.service);
-                tracing::warn!(%error, "message dropped");
-            }
+    fn refuse(&mut self, message: &Queued, failure: CallFailure) {
+        if let Some(number @ 1..) = message.reply.as_deref().and_then(subject::number) {
+            let step = self.calls.refuse(number, failure);
+            return self.take(step);
+        }
+        let error = failure.into_error(&self.service);
+        tracing::warn!(%error, "message dropped");
+        // The handler at the worker would wait. A refusal that is too large itself is not refused again.
+        if let (QueuedKind::Answer, CallFailure::Oversize { size, limit }) =
+            (&message.kind, failure)
+            && let Outgoing::Answer(id) = message::classify(&message.payload)
+            && size > message::MOST_REFUSAL + id.as_raw().len()
+        {
+            let error = message::answer_too_large(size, limit);
+            self.refuse_callback(message.subject.clone(), &id, &error);
         }
     }
 

@@ -227,6 +227,12 @@ impl Calls {
         self.pending.is_empty()
     }
 
+    /// The subjects of the calls at their workers, as far as they are known.
+    pub(crate) fn workers(&self) -> HashSet<String> {
+        let workers = self.pending.values().filter_map(|it| it.worker.as_ref());
+        workers.map(ToString::to_string).collect()
+    }
+
     /// Begins a call, or a batch of calls. Returns the number of its delivery.
     pub(crate) fn begin(
         &mut self,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use duet_rpc::Id;
+use duet_rpc::proto::message::{Code, ErrorObject};
 use duet_rpc::proto::text::{Kind, MAX_DEPTH, Member, Text};
 use serde_json::value::RawValue;
 
@@ -76,6 +77,16 @@ fn cancelled(method: &str, params: Option<&str>) -> Option<Id> {
 pub(crate) fn cancellation(id: &Id) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{{"id":{}}}}}"#, id.as_raw())
         .into_bytes()
+}
+
+/// Maximum size of the answer that [`answer_too_large`] makes, without its id.
+pub(crate) const MOST_REFUSAL: usize = 200;
+
+/// The error instead of an answer that the broker does not take.
+pub(crate) fn answer_too_large(size: usize, limit: usize) -> ErrorObject {
+    let message =
+        format!("answer too large: {size} bytes, the broker takes {limit} (its max_payload)");
+    ErrorObject::application(Code::INTERNAL_ERROR, message, None)
 }
 
 /// The same message with another id.

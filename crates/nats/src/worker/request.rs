@@ -67,7 +67,7 @@ impl RequestTransport {
             }
             Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
                 tracing::error!(size, limit, "message dropped: too large for the broker");
-                match self.refusal().filter(|_| way.reply.is_none()) {
+                match self.refusal(size, limit).filter(|_| way.reply.is_none()) {
                     Some(refusal) => {
                         self.publisher.send(cx, || refusal.clone()).map_err(io::Error::from)
                     }
@@ -79,11 +79,11 @@ impl RequestTransport {
     }
 
     /// The answer instead of one that is too large.
-    fn refusal(&self) -> Option<OutboundMessage> {
-        let error = ErrorObject::internal_error();
+    fn refusal(&self, size: usize, limit: usize) -> Option<OutboundMessage> {
+        let error = message::answer_too_large(size, limit);
         let payload = refuse(&self.request.message, &error)?.into();
         let mut headers = HeaderMap::new();
-        header::add_error(&mut headers, error.code().0, "the answer is too large for the broker");
+        header::add_error(&mut headers, error.code().0, error.message());
         let subject = self.request.reply.clone()?;
         Some(OutboundMessage { subject, reply: None, payload, headers: Some(headers) })
     }

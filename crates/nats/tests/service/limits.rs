@@ -75,6 +75,15 @@ async fn n8_a_message_over_the_limit_of_the_broker_is_not_sent() {
     // An answer over the limit becomes an error.
     let error = within(20, math.call::<String>("repeat", [1024 * 1024])).await.expect_err("large");
     assert_eq!(error.remote().map(|it| it.code), Some(-32603));
+    assert!(format!("{error:#}").contains("answer too large: 10"), "{error:#}");
+    // So does an answer to a call of a handler, which tells the handler.
+    let ours = Router::new().method("answer", async |_: (String,)| "x".repeat(1024 * 1024));
+    let nats = NatsPeer::connect(&broker.url()).await.expect("a broker");
+    let transport = nats.transport("math").await.expect("subscribed");
+    let asked = Peer::builder(transport).router(ours).spawn();
+    let ask = asked.call::<String>("ask_long", [1]).no_timeout();
+    let error = within(20, ask).await.expect_err("the answer is too large");
+    assert_eq!(error.remote().map(|it| it.code), Some(-32603), "{error:#}");
     // The connection is usable, and large messages below the limit pass.
     let large = large.get(..1_000_000).expect("it is longer");
     assert_eq!(within(20, math.call::<usize>("length", [large])).await.expect("fits"), 1_000_000);
