@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use async_nats::message::OutboundMessage;
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
-use duet_rpc::proto::message::{ErrorObject, Reason, write_error};
+use duet_rpc::proto::message::{ErrorObject, Reason};
 use duet_rpc::proto::text::Text;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 use duet_rpc::{Error, Id, Limits, Profile};
@@ -25,7 +25,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use crate::broker::{Broker, broken};
 use crate::callbacks::Callbacks;
 use crate::calls::{CallFailure, Calls, Delivery, Ids, Reply, Step};
-use crate::message::{self, Outgoing};
+use crate::message::{self, Batch, Outgoing};
 use crate::publisher::{Publisher, Unsent};
 use crate::{callbacks, header, subject};
 
@@ -37,6 +37,9 @@ const TURN: usize = 64;
 
 /// Subjects of methods that are remembered.
 const SUBJECTS: usize = 1024;
+
+/// Maximum number of answers to texts that are not messages, while the peer does not take them.
+const MOST_REFUSED: usize = 1024;
 
 /// Time for the broker to take the last messages.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
@@ -61,6 +64,8 @@ pub struct NatsTransport {
     /// A buffer for subjects.
     scratch: String,
     failed: VecDeque<(Id, io::Error)>,
+    /// Our answers to texts of the peer that are not messages.
+    refused: VecDeque<Vec<u8>>,
     timer: Pin<Box<Sleep>>,
     is_timing: bool,
     flushing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -90,6 +95,7 @@ impl NatsTransport {
             unsent: VecDeque::new(),
             scratch: String::new(),
             failed: VecDeque::new(),
+            refused: VecDeque::new(),
             timer: Box::pin(sleep(CHECK)),
             is_timing: false,
             flushing: None,
@@ -225,9 +231,7 @@ impl NatsTransport {
 
     /// Answers a request of a worker with an error.
     fn refuse_callback(&mut self, worker: Subject, id: &Id, error: &ErrorObject) {
-        let mut answer = Vec::new();
-        write_error(&mut answer, id, error);
-        self.publish(worker, answer.into());
+        self.publish(worker, message::refusal(id, error).into());
     }
 
     // ---- sending
@@ -237,10 +241,11 @@ impl NatsTransport {
         match step {
             Step::Nothing | Step::PassOn(_) => {}
             Step::Again(number, delivery) => self.deliver(number, delivery, Instant::now()),
-            Step::Cancel(subject) => {
-                let (reply, payload) = (None, Bytes::new());
-                let kind = QueuedKind::Cancellation;
-                self.unsent.push_back(Queued { subject, reply, payload, kind });
+            Step::Cancel(subject) => self.cancel(subject, Bytes::new()),
+            Step::CancelSome(subject, ids) => {
+                for id in &ids {
+                    self.cancel(subject.clone(), message::cancellation(id).into());
+                }
             }
             Step::Fail(ids, failure) => {
                 for id in ids.as_slice() {
@@ -248,6 +253,11 @@ impl NatsTransport {
                 }
             }
         }
+    }
+
+    fn cancel(&mut self, subject: Subject, payload: Bytes) {
+        let (reply, kind) = (None, QueuedKind::Cancellation);
+        self.unsent.push_back(Queued { subject, reply, payload, kind });
     }
 
     fn publish(&mut self, subject: Subject, payload: Bytes) {
@@ -281,11 +291,7 @@ impl NatsTransport {
                 let is_idempotent = self.idempotent.contains(&*method);
                 self.call(Ids::One(id), subject, message, is_idempotent);
             }
-            Outgoing::Batch(ids) => {
-                // An empty batch has an answer, too: the error.
-                let subject = subject::of_batch(&self.service).into();
-                self.call(Ids::Many(ids), subject, message, false);
-            }
+            Outgoing::Batch(batch) => self.send_batch(batch, message),
             Outgoing::Notification { method } => {
                 let subject = self.subject_of(&method);
                 let payload = Bytes::copy_from_slice(message.text);
@@ -303,7 +309,27 @@ impl NatsTransport {
                 }
                 None => tracing::debug!("answer dropped: no worker waits for it"),
             },
-            Outgoing::Other => tracing::debug!("text dropped: it is not a message"),
+            Outgoing::Invalid(answer) if self.refused.len() < MOST_REFUSED => {
+                self.refused.push_back(answer);
+            }
+            Outgoing::Invalid(_) => tracing::debug!("text dropped: it is not a message"),
+            Outgoing::Unusable => tracing::debug!("answer dropped: it is malformed"),
+        }
+    }
+
+    /// Puts a batch of the peer on its way. Its answers and cancellations concern other requests, maybe at other workers.
+    fn send_batch(&mut self, batch: Batch<'_>, message: &Outbound<'_>) {
+        let deadline = message.deadline;
+        for entry in &batch.apart {
+            self.send(&Outbound { text: entry.as_bytes(), deadline });
+        }
+        let subject = subject::of_batch(&self.service).into();
+        let ids = Ids::Many(batch.ids);
+        if batch.apart.is_empty() {
+            self.call(ids, subject, message, false);
+        } else if !batch.work.is_empty() {
+            let text = format!("[{}]", batch.work.join(","));
+            self.call(ids, subject, &Outbound { text: text.as_bytes(), deadline }, false);
         }
     }
 
@@ -438,6 +464,10 @@ impl Transport for NatsTransport {
             inbox.fail_call(id, error)?;
             has_data = true;
         }
+        while let Some(answer) = self.refused.pop_front() {
+            inbox.push(&answer)?;
+            has_data = true;
+        }
         match has_data {
             true => Poll::Ready(Ok(Received::Data)),
             // There is something to send.
@@ -461,8 +491,8 @@ impl Transport for NatsTransport {
         }
         self.poll_silence(cx);
         let sent = self.poll_unsent(cx);
-        if !self.failed.is_empty() {
-            // Receive again, to report a failure.
+        if !self.failed.is_empty() || !self.refused.is_empty() {
+            // Receive again, to report it.
             cx.waker().wake_by_ref();
         }
         sent

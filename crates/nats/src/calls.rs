@@ -123,6 +123,8 @@ pub(crate) enum Step {
     Again(u64, Delivery),
     /// Tell the worker at this subject to cancel the call.
     Cancel(Subject),
+    /// Tell the worker at this subject to cancel these calls of a batch.
+    CancelSome(Subject, Vec<Id>),
     /// The calls with these ids have failed.
     Fail(Ids, CallFailure),
 }
@@ -208,10 +210,25 @@ struct Pending {
     deliveries: u8,
     last_sign: Instant,
     worker: Option<Subject>,
-    /// `true` if the caller has cancelled it. The worker learns of it as soon as it is known.
+    /// `true` if the caller has cancelled it, or calls of it. The worker learns of it as soon as it is known.
     is_cancelled: bool,
+    /// The cancelled calls of a batch that the worker does not know of.
+    untold: Vec<Id>,
     /// `true` if nobody waits for the answer.
     is_abandoned: bool,
+}
+
+impl Pending {
+    /// What the worker is still to be told, if it is known.
+    fn tell_cancelled(&mut self) -> Step {
+        let Some(worker) = self.worker.clone().filter(|_| self.is_cancelled) else {
+            return Step::Nothing;
+        };
+        match self.ids {
+            Ids::One(_) => Step::Cancel(worker),
+            Ids::Many(_) => Step::CancelSome(worker, std::mem::take(&mut self.untold)),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -249,6 +266,7 @@ impl Calls {
             last_sign: now,
             worker: None,
             is_cancelled: false,
+            untold: Vec::new(),
             is_abandoned: false,
         })
     }
@@ -311,11 +329,11 @@ impl Calls {
         let Some(pending) = self.pending.get_mut(&number) else { return Step::Nothing };
         pending.last_sign = now;
         pending.worker = Some(worker.clone());
-        let (is_cancelled, is_abandoned) = (pending.is_cancelled, pending.is_abandoned);
+        let (step, is_abandoned) = (pending.tell_cancelled(), pending.is_abandoned);
         if is_abandoned {
             self.remove(number);
         }
-        if is_cancelled { Step::Cancel(worker) } else { Step::Nothing }
+        step
     }
 
     fn send_again(&mut self, pending: Pending, now: Instant) -> Step {
@@ -331,7 +349,10 @@ impl Calls {
             return Step::Nothing;
         };
         pending.is_cancelled = true;
-        pending.worker.clone().map_or(Step::Nothing, Step::Cancel)
+        if let Ids::Many(_) = pending.ids {
+            pending.untold.push(id.clone());
+        }
+        pending.tell_cancelled()
     }
 
     /// Cancels the call with this id: nobody waits for its answer any more.
@@ -353,7 +374,8 @@ impl Calls {
     pub(crate) fn abandon_all(&mut self) -> Vec<Subject> {
         self.numbers.clear();
         let pending = self.pending.drain().map(|(_, pending)| pending);
-        pending.filter(|it| !it.is_cancelled).filter_map(|it| it.worker).collect()
+        let is_told = |it: &Pending| it.is_cancelled && matches!(it.ids, Ids::One(_));
+        pending.filter(|it| !is_told(it)).filter_map(|it| it.worker).collect()
     }
 
     /// The delivery with this number was not sent: it is too large.
@@ -458,6 +480,7 @@ mod tests {
                         "again".to_owned()
                     }
                     Step::Cancel(_) => "cancel".to_owned(),
+                    Step::CancelSome(..) => unreachable!("it is no batch"),
                     Step::Fail(ids, failure) => {
                         assert_eq!(ids.as_slice(), std::slice::from_ref(&id));
                         format!("{failure:?}")
@@ -517,6 +540,29 @@ mod tests {
         ] {
             assert_eq!(play(is_idempotent, events), expected);
         }
+    }
+
+    #[test]
+    fn n5_a_cancelled_call_of_a_batch_leaves_the_others() {
+        let (now, mut calls) = (Instant::now(), Calls::default());
+        let delivery =
+            Delivery { subject: "rpc.s.=batch".into(), payload: bytes("[]"), deadline: None };
+        let ids = (1..=3).map(Id::from).collect();
+        let number = calls.begin(Ids::Many(ids), delivery, false, now);
+        let limits = Limits::default();
+        let told = |step: Step| -> Vec<u64> {
+            match step {
+                Step::CancelSome(_, ids) => ids.iter().filter_map(Id::as_u64).collect(),
+                Step::Nothing => Vec::new(),
+                step => panic!("{step:?}"),
+            }
+        };
+        let sign = || Reply::Sign("w".into());
+        assert_eq!(told(calls.cancel(&1.into())), [0_u64; 0], "its worker is not known");
+        assert_eq!(told(calls.handle(number, sign(), &limits, now)), [1]);
+        assert_eq!(told(calls.handle(number, sign(), &limits, now)), [0_u64; 0]);
+        assert_eq!(told(calls.cancel(&3.into())), [3]);
+        assert_eq!(calls.abandon_all().len(), 1, "one still runs");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 #[allow(dead_code, reason = "the tests of the library use the rest")]
 mod broker;
 mod foreign;
+mod gateway;
 #[path = "../support/mod.rs"]
 mod support;
 

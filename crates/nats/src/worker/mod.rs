@@ -448,7 +448,11 @@ impl Serving {
         match message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => request.miss(),
             it if header::value(it.headers.as_ref(), header::CANCEL) == Some("1") => {
-                request.cancel();
+                // A call of a batch, or everything.
+                match message::classify(&it.payload) {
+                    Outgoing::Cancellation(_) => request.push(it.payload.clone()),
+                    _ => request.cancel(),
+                }
             }
             // Nobody can call the handlers here, or make the peer answer.
             it if matches!(message::classify(&it.payload), Outgoing::Answer(_)) => {
