@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
 use duet_rpc::{Error, ErrorKind};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// Messages of one subscription that wait in memory. Beyond it, async-nats drops messages, and reports a slow consumer.
 const ROOM: usize = 64 * 1024;
 
 /// The longest pause between two attempts to reconnect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time for async-nats to report an error that the broker has sent already.
+const REPORTED_WITHIN: Duration = Duration::from_millis(50);
 
 /// Messages that were dropped because nobody read them in time.
 pub(crate) type SlowConsumers = Arc<AtomicU64>;
@@ -21,6 +26,8 @@ pub(crate) type SlowConsumers = Arc<AtomicU64>;
 pub(crate) struct Broker {
     pub(crate) client: Client,
     pub(crate) slow_consumers: SlowConsumers,
+    /// The last error that the broker reported.
+    reported: watch::Receiver<String>,
 }
 
 impl Broker {
@@ -31,16 +38,35 @@ impl Broker {
         let slow_consumers = SlowConsumers::default();
         let counter = Arc::clone(&slow_consumers);
         let was_lost = AtomicBool::new(false);
+        let (report, reported) = watch::channel(String::new());
         let options = options
             .subscription_capacity(ROOM)
             .reconnect_delay_callback(pause)
             .event_callback(move |event| {
                 log(&event, &counter, &was_lost);
+                if let Event::ServerError(error) = event {
+                    report.send_replace(error.to_string());
+                }
                 async {}
             });
         let client = options.connect(url).await;
         let client = client.map_err(|error| Error::new(ErrorKind::Connect).caused_by(error))?;
-        Ok(Broker { client, slow_consumers })
+        Ok(Broker { client, slow_consumers, reported })
+    }
+
+    /// Fails if the broker has refused the subscription to this subject. Call it after the broker has confirmed a later
+    /// message.
+    pub(crate) async fn check_subscription(&self, subject: &str) -> Result<(), Error> {
+        let refusal = format!("subscription to \"{}\"", subject.to_lowercase());
+        let mut reported = self.reported.clone();
+        let refused = reported.wait_for(|error| error.to_lowercase().contains(&refusal));
+        match timeout(REPORTED_WITHIN, refused).await {
+            Ok(Ok(error)) => {
+                let why = format!("the broker refuses this worker: {}", *error);
+                Err(Error::new(ErrorKind::Connect).caused_by(why))
+            }
+            Ok(Err(_)) | Err(_) => Ok(()),
+        }
     }
 }
 

@@ -209,12 +209,14 @@ impl Worker {
         };
         let asking = description.subscribe(&client).await?;
         let all = subject::of_service(&self.service);
-        let requests = client.queue_subscribe(all, QUEUE.to_owned()).await.map_err(broken)?;
+        let requests =
+            client.queue_subscribe(all.clone(), QUEUE.to_owned()).await.map_err(broken)?;
         // The broker knows the subscriptions when it has sent this message back.
         let own = format!("{inbox}.{CONFIRMATION}");
         client.publish(own, Bytes::new()).await.map_err(broken)?;
         let confirmed = timeout(CONFIRMED_WITHIN, private.next()).await;
         confirmed.map_err(|_| broken("the broker does not answer"))?;
+        self.broker.check_subscription(&all).await?;
         let client = Arc::new(client);
         Ok(Serving {
             profile: self.profile,
