@@ -1,10 +1,12 @@
 //! The connection to the broker, and its settings.
 
+use std::error::Error as _;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectError, ConnectOptions, Event};
 use duet_rpc::{Error, ErrorKind};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -50,7 +52,7 @@ impl Broker {
                 async {}
             });
         let client = options.connect(url).await;
-        let client = client.map_err(|error| Error::new(ErrorKind::Connect).caused_by(error))?;
+        let client = client.map_err(|error| unreachable(url, &error))?;
         Ok(Broker { client, slow_consumers, reported })
     }
 
@@ -95,6 +97,15 @@ fn log(event: &Event, slow_consumers: &AtomicU64, was_lost: &AtomicBool) {
         Event::ClientError(error) => tracing::warn!(%error, "cannot reach the broker"),
         event => tracing::info!("broker: {event}"),
     }
+}
+
+/// The error of a failed connection. Its cause names the broker, without credentials.
+fn unreachable(url: &str, error: &ConnectError) -> Error {
+    let place = url.rsplit(['@', '/']).find(|it| !it.is_empty()).unwrap_or(url);
+    let system = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let kind = system.map_or(io::ErrorKind::Other, io::Error::kind);
+    Error::new(ErrorKind::Connect)
+        .caused_by(io::Error::new(kind, format!("broker {place}: {error}")))
 }
 
 /// The error of a subscription that the broker refused, or that ended.

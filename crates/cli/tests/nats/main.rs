@@ -74,7 +74,9 @@ fn n4_a_worker_without_a_broker_exits_with_the_reason() {
     }
     let (code, stdout, stderr) = command(&["rpc", "--listen", "nats://127.0.0.1:1/math"]);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("cannot connect") && !stderr.contains("listening"), "{stderr}");
+    assert!(stderr.contains("cannot connect: broker 127.0.0.1:1: "), "{stderr}");
+    assert_eq!(stderr.matches("refused").count(), 1, "{stderr}");
+    assert!(!stderr.contains("listening"), "{stderr}");
     for words in [
         &["bridge", "--listen", "nats://127.0.0.1:1/math", "--", "true"][..],
         &["rpc", "--listen", "nats://127.0.0.1:1/"],
@@ -194,6 +196,13 @@ fn n9_the_broker_gets_the_credentials_that_the_environment_names() {
     let (code, _, stderr) = command_with(&[("NATS_CREDS", "/nowhere/ada.creds")], &call);
     assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("cannot use the credentials in /nowhere/ada.creds"), "{stderr}");
+    for (variable, file, why) in [
+        ("NATS_CA", "/nowhere/ca.pem", "cannot use NATS_CA=/nowhere/ca.pem: No such file"),
+        ("NATS_KEY", "/dev/null", "cannot use NATS_KEY=/dev/null: it is not in PEM"),
+    ] {
+        let (code, _, stderr) = command_with(&[(variable, file)], &call);
+        assert!(code == Some(5) && stderr.contains(why), "{code:?} {stderr}");
+    }
 }
 
 #[test]
