@@ -254,7 +254,7 @@ pub(crate) struct ListenArgs {
     ///
     /// Each line is `name:token` or a token; `#` begins a comment. The daemon reads the file again when it
     /// changes. Clients send a token as `Authorization: Bearer TOKEN`, or as the WebSocket subprotocol
-    /// `bearer.TOKEN`.
+    /// `bearer.TOKEN`. A worker of a service sends the token to its broker: then the file has only one.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Accept a token in the query of a URL too: `?token=TOKEN`

@@ -1,17 +1,24 @@
 //! The connection to the broker, and its settings.
 
+use std::error::Error as _;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectError, ConnectOptions, Event};
 use duet_rpc::{Error, ErrorKind};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// Messages of one subscription that wait in memory. Beyond it, async-nats drops messages, and reports a slow consumer.
 const ROOM: usize = 64 * 1024;
 
 /// The longest pause between two attempts to reconnect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time for async-nats to report an error that the broker has sent already.
+const REPORTED_WITHIN: Duration = Duration::from_millis(50);
 
 /// Messages that were dropped because nobody read them in time.
 pub(crate) type SlowConsumers = Arc<AtomicU64>;
@@ -21,6 +28,8 @@ pub(crate) type SlowConsumers = Arc<AtomicU64>;
 pub(crate) struct Broker {
     pub(crate) client: Client,
     pub(crate) slow_consumers: SlowConsumers,
+    /// The last error that the broker reported.
+    reported: watch::Receiver<String>,
 }
 
 impl Broker {
@@ -31,16 +40,35 @@ impl Broker {
         let slow_consumers = SlowConsumers::default();
         let counter = Arc::clone(&slow_consumers);
         let was_lost = AtomicBool::new(false);
+        let (report, reported) = watch::channel(String::new());
         let options = options
             .subscription_capacity(ROOM)
             .reconnect_delay_callback(pause)
             .event_callback(move |event| {
                 log(&event, &counter, &was_lost);
+                if let Event::ServerError(error) = event {
+                    report.send_replace(error.to_string());
+                }
                 async {}
             });
         let client = options.connect(url).await;
-        let client = client.map_err(|error| Error::new(ErrorKind::Connect).caused_by(error))?;
-        Ok(Broker { client, slow_consumers })
+        let client = client.map_err(|error| unreachable(url, &error))?;
+        Ok(Broker { client, slow_consumers, reported })
+    }
+
+    /// Fails if the broker has refused the subscription to this subject. Call it after the broker has confirmed a later
+    /// message.
+    pub(crate) async fn check_subscription(&self, subject: &str) -> Result<(), Error> {
+        let refusal = format!("subscription to \"{}\"", subject.to_lowercase());
+        let mut reported = self.reported.clone();
+        let refused = reported.wait_for(|error| error.to_lowercase().contains(&refusal));
+        match timeout(REPORTED_WITHIN, refused).await {
+            Ok(Ok(error)) => {
+                let why = format!("the broker refuses this worker: {}", *error);
+                Err(Error::new(ErrorKind::Connect).caused_by(why))
+            }
+            Ok(Err(_)) | Err(_) => Ok(()),
+        }
     }
 }
 
@@ -69,6 +97,15 @@ fn log(event: &Event, slow_consumers: &AtomicU64, was_lost: &AtomicBool) {
         Event::ClientError(error) => tracing::warn!(%error, "cannot reach the broker"),
         event => tracing::info!("broker: {event}"),
     }
+}
+
+/// The error of a failed connection. Its cause names the broker, without credentials.
+fn unreachable(url: &str, error: &ConnectError) -> Error {
+    let place = url.rsplit(['@', '/']).find(|it| !it.is_empty()).unwrap_or(url);
+    let system = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    let kind = system.map_or(io::ErrorKind::Other, io::Error::kind);
+    Error::new(ErrorKind::Connect)
+        .caused_by(io::Error::new(kind, format!("broker {place}: {error}")))
 }
 
 /// The error of a subscription that the broker refused, or that ended.

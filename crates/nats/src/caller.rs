@@ -15,18 +15,19 @@ use std::time::{Duration, Instant};
 use async_nats::message::OutboundMessage;
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subject, Subscriber};
 use bytes::Bytes;
-use duet_rpc::proto::message::{ErrorObject, write_error};
+use duet_rpc::proto::message::{ErrorObject, Reason};
+use duet_rpc::proto::text::Text;
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
-use duet_rpc::{Error, Id, Profile};
+use duet_rpc::{Error, Id, Limits, Profile};
 use futures_util::StreamExt;
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::broker::{Broker, broken};
 use crate::callbacks::Callbacks;
 use crate::calls::{CallFailure, Calls, Delivery, Ids, Reply, Step};
-use crate::message::{self, Outgoing};
+use crate::message::{self, Batch, Outgoing};
 use crate::publisher::{Publisher, Unsent};
-use crate::{header, subject};
+use crate::{callbacks, header, subject};
 
 /// The time between two checks for silent workers.
 const CHECK: Duration = Duration::from_millis(100);
@@ -36,6 +37,9 @@ const TURN: usize = 64;
 
 /// Subjects of methods that are remembered.
 const SUBJECTS: usize = 1024;
+
+/// Maximum number of answers to texts that are not messages, while the peer does not take them.
+const MOST_REFUSED: usize = 1024;
 
 /// Time for the broker to take the last messages.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
@@ -60,6 +64,8 @@ pub struct NatsTransport {
     /// A buffer for subjects.
     scratch: String,
     failed: VecDeque<(Id, io::Error)>,
+    /// Our answers to texts of the peer that are not messages.
+    refused: VecDeque<Vec<u8>>,
     timer: Pin<Box<Sleep>>,
     is_timing: bool,
     flushing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -89,6 +95,7 @@ impl NatsTransport {
             unsent: VecDeque::new(),
             scratch: String::new(),
             failed: VecDeque::new(),
+            refused: VecDeque::new(),
             timer: Box::pin(sleep(CHECK)),
             is_timing: false,
             flushing: None,
@@ -150,7 +157,11 @@ impl NatsTransport {
 
     fn handle(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
         let Some(number) = subject::number(&message.subject) else {
-            return self.handle_callback(message, inbox);
+            if subject::is_callback(&message.subject) {
+                return self.handle_callback(message, inbox);
+            }
+            tracing::debug!(subject = %message.subject, "message to an unknown subject dropped");
+            return Ok(false);
         };
         let reply = match &message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => Reply::NoWorker,
@@ -161,7 +172,7 @@ impl NatsTransport {
                 Reply::Sign(worker.clone())
             }
             Message { headers, .. } => match header::value(headers.as_ref(), header::BUSY) {
-                Some(_) => Reply::Busy,
+                Some(_) => Reply::Busy(message.payload.clone()),
                 None => Reply::Answer(message.payload.clone()),
             },
         };
@@ -169,8 +180,8 @@ impl NatsTransport {
             tracing::warn!(service = self.service, "notification not delivered: no worker");
             return Ok(false);
         }
-        match self.calls.handle(number, reply, Instant::now()) {
-            Step::PassOn => inbox.push(&message.payload).map(|()| true),
+        match self.calls.handle(number, reply, inbox.limits(), Instant::now()) {
+            Step::PassOn(answer) => inbox.push(&answer).map(|()| true),
             step => {
                 self.take(step);
                 Ok(false)
@@ -178,30 +189,49 @@ impl NatsTransport {
         }
     }
 
-    /// A request or notification of a worker.
+    /// A request, notification or cancellation of a worker. Everything else is dropped: an answer would settle a call
+    /// whose real answer is still to come.
     fn handle_callback(&mut self, message: Message, inbox: &mut Inbox) -> io::Result<bool> {
-        let Some(worker) = message.reply else {
-            return inbox.push(&message.payload).map(|()| true);
-        };
-        let changed = match message::classify(&message.payload) {
-            Outgoing::Request { id, .. } => {
-                match self.callbacks.begin(worker.clone(), id.clone()) {
-                    Some(own) => message::with_id(&message.payload, &own),
-                    None => {
-                        let mut busy = Vec::new();
-                        let error = ErrorObject::server_busy(Profile::agent().busy_code, 0);
-                        write_error(&mut busy, &id, &error);
-                        self.publish(worker, busy.into());
-                        return Ok(false);
-                    }
-                }
+        let changed = match (message::classify(&message.payload), message.reply) {
+            (Outgoing::Notification { .. }, _) => None,
+            (Outgoing::Request { id, .. }, Some(worker)) => {
+                let (calls, now) = (&self.calls, Instant::now());
+                let begun =
+                    self.callbacks.begin(worker.clone(), id.clone(), now, || calls.workers());
+                let Some(own) = begun else {
+                    let limit = callbacks::MOST as u64;
+                    let error = ErrorObject::server_busy(Profile::agent().busy_code, limit);
+                    self.refuse_callback(worker, &id, &error);
+                    return Ok(false);
+                };
+                message::with_id(&message.payload, &own)
             }
-            Outgoing::Cancellation(id) => {
-                self.callbacks.find(&worker, &id).map(message::cancellation)
+            (Outgoing::Cancellation(id), Some(worker)) => {
+                let Some(own) = self.callbacks.cancel(&worker, &id) else { return Ok(false) };
+                Some(message::cancellation(&own))
             }
-            _ => None,
+            _ => {
+                tracing::debug!("message of a worker dropped: it is not a call");
+                return Ok(false);
+            }
         };
-        inbox.push(changed.as_deref().unwrap_or(&message.payload)).map(|()| true)
+        let text = changed.as_deref().unwrap_or(&message.payload);
+        if fits(text, inbox.limits()) {
+            return inbox.push(text).map(|()| true);
+        }
+        // The peer would answer without the id, and the handler would wait on.
+        if let Outgoing::Request { id: own, .. } = message::classify(text)
+            && let Some((worker, id)) = self.callbacks.answer(&own)
+        {
+            let error = ErrorObject::invalid_request_because(Reason::Oversize);
+            self.refuse_callback(worker, &id, &error);
+        }
+        Ok(false)
+    }
+
+    /// Answers a request of a worker with an error.
+    fn refuse_callback(&mut self, worker: Subject, id: &Id, error: &ErrorObject) {
+        self.publish(worker, message::refusal(id, error).into());
     }
 
     // ---- sending
@@ -209,12 +239,13 @@ impl NatsTransport {
     /// Does what the state of a call asks for.
     fn take(&mut self, step: Step) {
         match step {
-            Step::Nothing | Step::PassOn => {}
+            Step::Nothing | Step::PassOn(_) => {}
             Step::Again(number, delivery) => self.deliver(number, delivery, Instant::now()),
-            Step::Cancel(subject) => {
-                let (reply, payload) = (None, Bytes::new());
-                let kind = QueuedKind::Cancellation;
-                self.unsent.push_back(Queued { subject, reply, payload, kind });
+            Step::Cancel(subject) => self.cancel(subject, Bytes::new()),
+            Step::CancelSome(subject, ids) => {
+                for id in &ids {
+                    self.cancel(subject.clone(), message::cancellation(id).into());
+                }
             }
             Step::Fail(ids, failure) => {
                 for id in ids.as_slice() {
@@ -222,6 +253,11 @@ impl NatsTransport {
                 }
             }
         }
+    }
+
+    fn cancel(&mut self, subject: Subject, payload: Bytes) {
+        let (reply, kind) = (None, QueuedKind::Cancellation);
+        self.unsent.push_back(Queued { subject, reply, payload, kind });
     }
 
     fn publish(&mut self, subject: Subject, payload: Bytes) {
@@ -255,11 +291,7 @@ impl NatsTransport {
                 let is_idempotent = self.idempotent.contains(&*method);
                 self.call(Ids::One(id), subject, message, is_idempotent);
             }
-            Outgoing::Batch(ids) => {
-                // An empty batch has an answer, too: the error.
-                let subject = subject::of_batch(&self.service).into();
-                self.call(Ids::Many(ids), subject, message, false);
-            }
+            Outgoing::Batch(batch) => self.send_batch(batch, message),
             Outgoing::Notification { method } => {
                 let subject = self.subject_of(&method);
                 let payload = Bytes::copy_from_slice(message.text);
@@ -277,7 +309,27 @@ impl NatsTransport {
                 }
                 None => tracing::debug!("answer dropped: no worker waits for it"),
             },
-            Outgoing::Other => tracing::debug!("text dropped: it is not a message"),
+            Outgoing::Invalid(answer) if self.refused.len() < MOST_REFUSED => {
+                self.refused.push_back(answer);
+            }
+            Outgoing::Invalid(_) => tracing::debug!("text dropped: it is not a message"),
+            Outgoing::Unusable => tracing::debug!("answer dropped: it is malformed"),
+        }
+    }
+
+    /// Puts a batch of the peer on its way. Its answers and cancellations concern other requests, maybe at other workers.
+    fn send_batch(&mut self, batch: Batch<'_>, message: &Outbound<'_>) {
+        let deadline = message.deadline;
+        for entry in &batch.apart {
+            self.send(&Outbound { text: entry.as_bytes(), deadline });
+        }
+        let subject = subject::of_batch(&self.service).into();
+        let ids = Ids::Many(batch.ids);
+        if batch.apart.is_empty() {
+            self.call(ids, subject, message, false);
+        } else if !batch.work.is_empty() {
+            let text = format!("[{}]", batch.work.join(","));
+            self.call(ids, subject, &Outbound { text: text.as_bytes(), deadline }, false);
         }
     }
 
@@ -289,12 +341,10 @@ impl NatsTransport {
             let headers = || message.headers(self.trace_context.as_deref());
             match self.publisher.send(cx, || message.to_outbound(headers())) {
                 Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
-                    let failure = CallFailure::Oversize { size, limit };
-                    self.refuse(message.reply.as_deref(), failure);
+                    self.refuse(&message, CallFailure::Oversize { size, limit });
                 }
                 Poll::Ready(Err(Unsent::LongSubject { size, limit })) => {
-                    let failure = CallFailure::LongSubject { size, limit };
-                    self.refuse(message.reply.as_deref(), failure);
+                    self.refuse(&message, CallFailure::LongSubject { size, limit });
                 }
                 Poll::Ready(Err(unsent)) => return Poll::Ready(Err(unsent.into())),
                 // A message that waits for room is sent with the next `poll_ready`.
@@ -304,16 +354,21 @@ impl NatsTransport {
     }
 
     /// The broker would not take a message.
-    fn refuse(&mut self, reply: Option<&str>, failure: CallFailure) {
-        match reply.and_then(subject::number) {
-            Some(number @ 1..) => {
-                let step = self.calls.refuse(number, failure);
-                self.take(step);
-            }
-            _ => {
-                let error = failure.into_error(&self.service);
-                tracing::warn!(%error, "message dropped");
-            }
+    fn refuse(&mut self, message: &Queued, failure: CallFailure) {
+        if let Some(number @ 1..) = message.reply.as_deref().and_then(subject::number) {
+            let step = self.calls.refuse(number, failure);
+            return self.take(step);
+        }
+        let error = failure.into_error(&self.service);
+        tracing::warn!(%error, "message dropped");
+        // The handler at the worker would wait. A refusal that is too large itself is not refused again.
+        if let (QueuedKind::Answer, CallFailure::Oversize { size, limit }) =
+            (&message.kind, failure)
+            && let Outgoing::Answer(id) = message::classify(&message.payload)
+            && size > message::MOST_REFUSAL + id.as_raw().len()
+        {
+            let error = message::answer_too_large(size, limit);
+            self.refuse_callback(message.subject.clone(), &id, &error);
         }
     }
 
@@ -338,6 +393,11 @@ impl NatsTransport {
             }
         }
     }
+}
+
+/// Returns `true` if the peer takes this message.
+fn fits(text: &[u8], limits: &Limits) -> bool {
+    text.len() <= limits.message_bytes && Text::check(text, limits.depth).is_ok()
 }
 
 /// A message of the peer, and the time at which its caller gives up.
@@ -404,6 +464,10 @@ impl Transport for NatsTransport {
             inbox.fail_call(id, error)?;
             has_data = true;
         }
+        while let Some(answer) = self.refused.pop_front() {
+            inbox.push(&answer)?;
+            has_data = true;
+        }
         match has_data {
             true => Poll::Ready(Ok(Received::Data)),
             // There is something to send.
@@ -427,8 +491,8 @@ impl Transport for NatsTransport {
         }
         self.poll_silence(cx);
         let sent = self.poll_unsent(cx);
-        if !self.failed.is_empty() {
-            // Receive again, to report a failure.
+        if !self.failed.is_empty() || !self.refused.is_empty() {
+            // Receive again, to report it.
             cx.waker().wake_by_ref();
         }
         sent

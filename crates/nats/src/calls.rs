@@ -13,16 +13,18 @@
 //! Each delivery has a number of its own, the last token of its reply subject. So a late answer to an earlier delivery
 //! matches no call, and no call is settled twice.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
 use async_nats::Subject;
 use bytes::Bytes;
-use duet_rpc::Id;
-use duet_rpc::proto::text::{Kind, MAX_DEPTH, Member, Text};
+use duet_rpc::proto::message::{Incoming, Response};
+use duet_rpc::proto::policy::BatchRule;
+use duet_rpc::proto::text::Text;
+use duet_rpc::{Id, Limits};
 use rustc_hash::FxHashMap;
 
 use crate::message;
@@ -57,21 +59,45 @@ impl Ids {
         }
     }
 
-    /// Returns `true` if this text is an answer to the calls. An error without an id answers a message that the worker could
-    /// not read.
-    fn are_answered_by(&self, text: &[u8]) -> bool {
-        let Ok(text) = Text::check(text, MAX_DEPTH) else { return false };
-        if text.kind() == Kind::Array {
-            return matches!(self, Ids::Many(_));
-        }
-        let is_answer = text.member(Member::Method).is_none();
-        let has_error = text.member(Member::Error).is_some();
-        is_answer
-            && match (message::id_of(&text), self) {
-                (Some(id), _) if id.is_null() && has_error => true,
-                (Some(id), Ids::One(own)) => id == *own,
-                _ => false,
+    /// The answer to the calls in this text; `None` if it is something else, which a peer would drop, and wait on. An
+    /// error without an id answers a message that the worker could not read. It gets the ids, which are known here.
+    fn answer_in(&self, text: Bytes, limits: &Limits, is_cancelled: bool) -> Option<Bytes> {
+        let checked = Text::check(&text, limits.depth).ok()?;
+        match (Incoming::classify(&checked, BatchRule::Allow, limits), self) {
+            (Incoming::Response(answer), Ids::One(own)) if answer.id == *own => Some(text),
+            (Incoming::Response(Response { id, settled }), _) if id.is_null() => {
+                settled.error()?;
+                self.address(text)
             }
+            (Incoming::Batch(entries), Ids::Many(own)) => {
+                let own: HashSet<&Id> = own.iter().collect();
+                let mut missing = own.clone();
+                for entry in entries {
+                    let Incoming::Response(Response { id, .. }) = entry else { return None };
+                    if !id.is_null() && !own.contains(&id) {
+                        return None;
+                    }
+                    missing.remove(&id);
+                }
+                // Some dialects do not answer a cancelled request.
+                (missing.is_empty() || is_cancelled).then_some(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// This error as the answer to each call.
+    fn address(&self, error: Bytes) -> Option<Bytes> {
+        Some(match self {
+            Ids::One(id) => message::with_id(&error, id)?.into(),
+            // An empty batch is answered without an id.
+            Ids::Many(ids) if ids.is_empty() => error,
+            Ids::Many(ids) => {
+                let errors: Option<Vec<_>> =
+                    ids.iter().map(|id| message::with_id(&error, id)).collect();
+                [&b"["[..], &errors?.join(&b','), b"]"].concat().into()
+            }
+        })
     }
 }
 
@@ -83,20 +109,22 @@ pub(crate) enum Reply {
     NoWorker,
     /// A worker has the call. Cancellations go to this subject.
     Sign(Subject),
-    /// A worker did not begin the call.
-    Busy,
+    /// A worker did not begin the call, and says so in this answer.
+    Busy(Bytes),
 }
 
 /// What the transport has to do.
 #[derive(Debug)]
 pub(crate) enum Step {
     Nothing,
-    /// Pass the reply on to the caller.
-    PassOn,
+    /// Pass this answer on to the caller.
+    PassOn(Bytes),
     /// Send the delivery again, with this number.
     Again(u64, Delivery),
     /// Tell the worker at this subject to cancel the call.
     Cancel(Subject),
+    /// Tell the worker at this subject to cancel these calls of a batch.
+    CancelSome(Subject, Vec<Id>),
     /// The calls with these ids have failed.
     Fail(Ids, CallFailure),
 }
@@ -114,6 +142,11 @@ pub(crate) enum CallFailure {
         size: usize,
         limit: usize,
     },
+    /// The answer is larger than the caller takes.
+    LongAnswer {
+        size: usize,
+        limit: usize,
+    },
     /// The answer is not one to this call.
     Unusable,
 }
@@ -127,7 +160,7 @@ impl CallFailure {
             CallFailure::Oversize { .. } | CallFailure::LongSubject { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            CallFailure::Unusable => io::ErrorKind::InvalidData,
+            CallFailure::LongAnswer { .. } | CallFailure::Unusable => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, Sentence(self, service.to_owned()))
     }
@@ -156,6 +189,9 @@ impl fmt::Display for Sentence {
                 f,
                 "the subject of the method is too long: {size} bytes, the limit is {limit}"
             ),
+            CallFailure::LongAnswer { size, limit } => {
+                write!(f, "answer too large: {size} bytes, the limit of the caller is {limit}")
+            }
             CallFailure::Unusable => {
                 write!(f, "the worker of {} sent something else than an answer", self.1)
             }
@@ -174,10 +210,25 @@ struct Pending {
     deliveries: u8,
     last_sign: Instant,
     worker: Option<Subject>,
-    /// `true` if the caller has cancelled it. The worker learns of it as soon as it is known.
+    /// `true` if the caller has cancelled it, or calls of it. The worker learns of it as soon as it is known.
     is_cancelled: bool,
+    /// The cancelled calls of a batch that the worker does not know of.
+    untold: Vec<Id>,
     /// `true` if nobody waits for the answer.
     is_abandoned: bool,
+}
+
+impl Pending {
+    /// What the worker is still to be told, if it is known.
+    fn tell_cancelled(&mut self) -> Step {
+        let Some(worker) = self.worker.clone().filter(|_| self.is_cancelled) else {
+            return Step::Nothing;
+        };
+        match self.ids {
+            Ids::One(_) => Step::Cancel(worker),
+            Ids::Many(_) => Step::CancelSome(worker, std::mem::take(&mut self.untold)),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -191,6 +242,12 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn is_empty(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// The subjects of the calls at their workers, as far as they are known.
+    pub(crate) fn workers(&self) -> HashSet<String> {
+        let workers = self.pending.values().filter_map(|it| it.worker.as_ref());
+        workers.map(ToString::to_string).collect()
     }
 
     /// Begins a call, or a batch of calls. Returns the number of its delivery.
@@ -209,6 +266,7 @@ impl Calls {
             last_sign: now,
             worker: None,
             is_cancelled: false,
+            untold: Vec::new(),
             is_abandoned: false,
         })
     }
@@ -235,8 +293,14 @@ impl Calls {
         Some(pending)
     }
 
-    /// Handles a message on the reply subject with this number.
-    pub(crate) fn handle(&mut self, number: u64, reply: Reply, now: Instant) -> Step {
+    /// Handles a message on the reply subject with this number. The limits are those of the caller.
+    pub(crate) fn handle(
+        &mut self,
+        number: u64,
+        reply: Reply,
+        limits: &Limits,
+        now: Instant,
+    ) -> Step {
         if let Reply::Sign(worker) = reply {
             return self.handle_sign(number, worker, now);
         }
@@ -244,15 +308,20 @@ impl Calls {
         let Some(pending) = self.remove(number) else { return Step::Nothing };
         match reply {
             _ if pending.is_abandoned => Step::Nothing,
-            Reply::Busy if pending.deliveries < DELIVERIES && !pending.is_cancelled => {
+            Reply::Busy(_) if pending.deliveries < DELIVERIES && !pending.is_cancelled => {
                 self.send_again(pending, now)
             }
-            Reply::NoWorker => Step::Fail(pending.ids, CallFailure::NoWorker),
-            // The peer would drop it, and wait on.
-            Reply::Answer(answer) if !pending.ids.are_answered_by(&answer) => {
-                Step::Fail(pending.ids, CallFailure::Unusable)
+            Reply::Answer(text) | Reply::Busy(text) if text.len() > limits.message_bytes => {
+                let (size, limit) = (text.len(), limits.message_bytes);
+                Step::Fail(pending.ids, CallFailure::LongAnswer { size, limit })
             }
-            Reply::Answer(_) | Reply::Busy | Reply::Sign(_) => Step::PassOn,
+            Reply::Answer(text) | Reply::Busy(text) => {
+                match pending.ids.answer_in(text, limits, pending.is_cancelled) {
+                    Some(answer) => Step::PassOn(answer),
+                    None => Step::Fail(pending.ids, CallFailure::Unusable),
+                }
+            }
+            Reply::NoWorker | Reply::Sign(_) => Step::Fail(pending.ids, CallFailure::NoWorker),
         }
     }
 
@@ -260,11 +329,11 @@ impl Calls {
         let Some(pending) = self.pending.get_mut(&number) else { return Step::Nothing };
         pending.last_sign = now;
         pending.worker = Some(worker.clone());
-        let (is_cancelled, is_abandoned) = (pending.is_cancelled, pending.is_abandoned);
+        let (step, is_abandoned) = (pending.tell_cancelled(), pending.is_abandoned);
         if is_abandoned {
             self.remove(number);
         }
-        if is_cancelled { Step::Cancel(worker) } else { Step::Nothing }
+        step
     }
 
     fn send_again(&mut self, pending: Pending, now: Instant) -> Step {
@@ -280,7 +349,10 @@ impl Calls {
             return Step::Nothing;
         };
         pending.is_cancelled = true;
-        pending.worker.clone().map_or(Step::Nothing, Step::Cancel)
+        if let Ids::Many(_) = pending.ids {
+            pending.untold.push(id.clone());
+        }
+        pending.tell_cancelled()
     }
 
     /// Cancels the call with this id: nobody waits for its answer any more.
@@ -302,7 +374,8 @@ impl Calls {
     pub(crate) fn abandon_all(&mut self) -> Vec<Subject> {
         self.numbers.clear();
         let pending = self.pending.drain().map(|(_, pending)| pending);
-        pending.filter(|it| !it.is_cancelled).filter_map(|it| it.worker).collect()
+        let is_told = |it: &Pending| it.is_cancelled && matches!(it.ids, Ids::One(_));
+        pending.filter(|it| !is_told(it)).filter_map(|it| it.worker).collect()
     }
 
     /// The delivery with this number was not sent: it is too large.
@@ -345,6 +418,8 @@ mod tests {
         /// This text instead of an answer.
         Other(&'static str),
         Busy,
+        /// This text as the answer of a busy worker.
+        BusyWith(&'static str),
         NoWorker,
         Sign,
         /// An answer to the delivery before the last.
@@ -355,10 +430,17 @@ mod tests {
         Wait(u64),
     }
 
-    use Event::{Abandon, Answer, Busy, Cancel, Late, NoWorker, Other, Sign, Wait};
+    use Event::{Abandon, Answer, Busy, BusyWith, Cancel, Late, NoWorker, Other, Sign, Wait};
+
+    const RESULT: &str = r#"{"jsonrpc":"2.0","id":1,"result":2}"#;
+    const ERROR: &str = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"busy"}}"#;
+
+    fn bytes(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
 
     fn answer(text: &'static str) -> Reply {
-        Reply::Answer(Bytes::from_static(text.as_bytes()))
+        Reply::Answer(bytes(text))
     }
 
     /// Plays the events, and returns the steps that are not `Nothing`.
@@ -368,16 +450,20 @@ mod tests {
         let payload = Bytes::from_static(b"{}");
         let delivery = Delivery { subject: "rpc.s.m".into(), payload, deadline: None };
         let id = Id::from(1);
+        let limits = Limits::default();
         let mut number = calls.begin(Ids::One(id.clone()), delivery, is_idempotent, now);
         let mut steps = Vec::new();
         for event in events {
             let made = match event {
-                Answer => vec![calls.handle(number, answer(r#"{"id":1,"result":2}"#), now)],
-                Other(text) => vec![calls.handle(number, answer(text), now)],
-                Busy => vec![calls.handle(number, Reply::Busy, now)],
-                NoWorker => vec![calls.handle(number, Reply::NoWorker, now)],
-                Sign => vec![calls.handle(number, Reply::Sign("w".into()), now)],
-                Late => vec![calls.handle(number - 1, answer(r#"{"id":1,"result":2}"#), now)],
+                Answer => vec![calls.handle(number, answer(RESULT), &limits, now)],
+                Other(text) => vec![calls.handle(number, answer(text), &limits, now)],
+                Busy => vec![calls.handle(number, Reply::Busy(bytes(ERROR)), &limits, now)],
+                BusyWith(text) => {
+                    vec![calls.handle(number, Reply::Busy(bytes(text)), &limits, now)]
+                }
+                NoWorker => vec![calls.handle(number, Reply::NoWorker, &limits, now)],
+                Sign => vec![calls.handle(number, Reply::Sign("w".into()), &limits, now)],
+                Late => vec![calls.handle(number - 1, answer(RESULT), &limits, now)],
                 Cancel => vec![calls.cancel(&id)],
                 Abandon => vec![calls.abandon(&id)],
                 Wait(ms) => {
@@ -388,12 +474,13 @@ mod tests {
             for step in made {
                 steps.push(match step {
                     Step::Nothing => continue,
-                    Step::PassOn => "pass".to_owned(),
+                    Step::PassOn(_) => "pass".to_owned(),
                     Step::Again(again, _) => {
                         number = again;
                         "again".to_owned()
                     }
                     Step::Cancel(_) => "cancel".to_owned(),
+                    Step::CancelSome(..) => unreachable!("it is no batch"),
                     Step::Fail(ids, failure) => {
                         assert_eq!(ids.as_slice(), std::slice::from_ref(&id));
                         format!("{failure:?}")
@@ -417,10 +504,6 @@ mod tests {
             (false, &[Other("{nope")], "Unusable"),
             (false, &[Other("")], "Unusable"),
             (false, &[Other("[]")], "Unusable"),
-            (false, &[Other(r#"{"id":2,"result":1}"#)], "Unusable"),
-            (false, &[Other(r#"{"id":1,"method":"m"}"#)], "Unusable"),
-            (false, &[Other(r#"{"id":null,"result":1}"#)], "Unusable"),
-            (false, &[Other(r#"{"id":null,"error":{"code":-32700,"message":""}}"#)], "pass"),
             (false, &[Abandon, Other("{nope")], ""),
             // Silence.
             (false, &[Wait(2999)], " …"),
@@ -437,6 +520,9 @@ mod tests {
             (false, &[Busy, Answer], "again pass"),
             (false, &[Busy, Busy, Busy], "again again pass"),
             (false, &[Busy, NoWorker], "again NoWorker"),
+            (false, &[Busy, Busy, BusyWith("")], "again again Unusable"),
+            (false, &[Busy, Busy, BusyWith("[]")], "again again Unusable"),
+            (false, &[BusyWith(""), Answer], "again pass"),
             (false, &[Cancel, Busy], "pass"),
             // A cancellation waits until the worker is known.
             (false, &[Cancel, Sign, Answer], "cancel pass"),
@@ -457,6 +543,76 @@ mod tests {
     }
 
     #[test]
+    fn n5_a_cancelled_call_of_a_batch_leaves_the_others() {
+        let (now, mut calls) = (Instant::now(), Calls::default());
+        let delivery =
+            Delivery { subject: "rpc.s.=batch".into(), payload: bytes("[]"), deadline: None };
+        let ids = (1..=3).map(Id::from).collect();
+        let number = calls.begin(Ids::Many(ids), delivery, false, now);
+        let limits = Limits::default();
+        let told = |step: Step| -> Vec<u64> {
+            match step {
+                Step::CancelSome(_, ids) => ids.iter().filter_map(Id::as_u64).collect(),
+                Step::Nothing => Vec::new(),
+                step => panic!("{step:?}"),
+            }
+        };
+        let sign = || Reply::Sign("w".into());
+        assert_eq!(told(calls.cancel(&1.into())), [0_u64; 0], "its worker is not known");
+        assert_eq!(told(calls.handle(number, sign(), &limits, now)), [1]);
+        assert_eq!(told(calls.handle(number, sign(), &limits, now)), [0_u64; 0]);
+        assert_eq!(told(calls.cancel(&3.into())), [3]);
+        assert_eq!(calls.abandon_all().len(), 1, "one still runs");
+    }
+
+    #[test]
+    fn n4_an_answer_has_the_ids_of_its_calls() {
+        let one = Ids::One(1.into());
+        let (two, empty) = (Ids::Many(vec![1.into(), 2.into()]), Ids::Many(Vec::new()));
+        let answers = |ids: &[&str]| {
+            let answer = |id: &&str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":1}}"#);
+            format!("[{}]", ids.iter().map(answer).collect::<Vec<_>>().join(","))
+        };
+        let error = |id: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32700,"message":""}}}}"#)
+        };
+        let same = |text: &str| (text.to_owned(), Some(text.to_owned()));
+        let other = |text: &str| (text.to_owned(), None);
+        for (ids, (text, expected)) in [
+            (&one, same(RESULT)),
+            (&one, same(ERROR)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":2,"result":1}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":1}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{}}"#)),
+            (&one, other(r#"{"id":1,"result":1}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":null,"result":1}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":null,"error":"x"}"#)),
+            (&one, other(r#"{"jsonrpc":"2.0","id":null,"result":1,"error":{"code":1}}"#)),
+            (&one, other(&answers(&["1"]))),
+            // An error without an id gets it.
+            (&one, (error("null"), Some(error("1")))),
+            (&two, (error("null"), Some(format!("[{},{}]", error("1"), error("2"))))),
+            (&empty, same(&error("null"))),
+            // All requests of a batch are answered, and no others.
+            (&two, same(&answers(&["2", "1"]))),
+            (&two, same(&answers(&["2", "1", "null"]))),
+            (&two, other(&answers(&["1"]))),
+            (&two, other(&answers(&["1", "2", "3"]))),
+            (&two, other("[]")),
+            (&two, other("[7]")),
+            (&two, other(RESULT)),
+        ] {
+            let answer = ids.answer_in(text.clone().into(), &Limits::default(), false);
+            let answer = answer.map(|it| String::from_utf8_lossy(&it).into_owned());
+            assert_eq!(answer, expected, "{text} for {ids:?}");
+        }
+        // A dialect may not answer cancelled requests.
+        let some = Bytes::from(answers(&["1"]));
+        assert!(two.answer_in(some, &Limits::default(), true).is_some());
+    }
+
+    #[test]
     fn n4_n8_the_kind_of_a_failure_tells_whether_the_call_was_sent() {
         for (failure, kind, text) in [
             (CallFailure::NoWorker, io::ErrorKind::NotConnected, "no worker serves math"),
@@ -466,6 +622,11 @@ mod tests {
                 CallFailure::LongSubject { size: 9, limit: 8 },
                 io::ErrorKind::InvalidInput,
                 "too long: 9 bytes, the limit is 8",
+            ),
+            (
+                CallFailure::LongAnswer { size: 9, limit: 8 },
+                io::ErrorKind::InvalidData,
+                "answer too large: 9 bytes, the limit of the caller is 8",
             ),
             (
                 CallFailure::Oversize { size: 9, limit: 8 },

@@ -9,7 +9,7 @@
 //! | `traceparent` | a request or notification | the W3C trace context, for [`Remote::trace_context`](duet_rpc::Remote::trace_context) |
 //! | `Duet-Accepted` | a sign | the worker's name: it has the request, and still works on it |
 //! | `Duet-Busy` | an answer | the limit of a worker that did not begin the request |
-//! | `Duet-Cancel` | a message to a worker | `1`: cancel the request |
+//! | `Duet-Cancel` | a message to a worker | `1`: cancel the request, or only the call of a batch that the payload names |
 //! | `Nats-Service-Error-Code`, `Nats-Service-Error` | an answer with an error | the code and the message, for tools of NATS |
 
 use std::time::Duration;

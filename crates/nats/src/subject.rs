@@ -98,6 +98,11 @@ impl<'a> Caller<'a> {
     }
 }
 
+/// Returns `true` for the subject on which a caller takes calls.
+pub(crate) fn is_callback(subject: &str) -> bool {
+    subject.strip_suffix(CALLBACK).is_some_and(|inbox| inbox.ends_with('.'))
+}
+
 /// The last token of a subject, if it is a number.
 pub(crate) fn number(subject: &str) -> Option<u64> {
     last_token(subject).parse().ok()
@@ -155,10 +160,17 @@ mod tests {
 
     #[test]
     fn n1_the_last_token_of_an_inbox_names_the_call() {
-        for (subject, expected) in
-            [("_INBOX.x.=9.17", Some(17)), ("_INBOX.x.=.call", None), ("7", Some(7)), ("", None)]
-        {
+        for (subject, expected, takes_calls) in [
+            ("_INBOX.x.=9.17", Some(17), false),
+            ("_INBOX.x.=.call", None, true),
+            ("_INBOX.x.=9.call", None, false),
+            ("_INBOX.x.=.other", None, false),
+            ("_INBOX.x=.call", None, false),
+            ("7", Some(7), false),
+            ("", None, false),
+        ] {
             assert_eq!(number(subject), expected, "{subject:?}");
+            assert_eq!(is_callback(subject), takes_calls, "{subject:?}");
         }
     }
 

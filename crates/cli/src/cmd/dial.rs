@@ -107,6 +107,11 @@ pub(super) async fn options(token: Option<String>) -> io::Result<ConnectOptions>
         };
         options = options.credentials_file(&file).await.map_err(unusable)?;
     }
+    for variable in ["NATS_CA", "NATS_CERT", "NATS_KEY"] {
+        if let Some(file) = text(variable) {
+            check_pem(variable, &file)?;
+        }
+    }
     if let Some(authorities) = text("NATS_CA") {
         options = options.add_root_certificates(authorities.into()).require_tls(true);
     }
@@ -114,6 +119,19 @@ pub(super) async fn options(token: Option<String>) -> io::Result<ConnectOptions>
         options = options.add_client_certificate(certificate.into(), key.into()).require_tls(true);
     }
     Ok(options)
+}
+
+/// Fails if a file of a variable is not there or not in PEM. async-nats would not name it.
+#[cfg(feature = "nats")]
+fn check_pem(variable: &str, file: &str) -> io::Result<()> {
+    let unusable = |kind, why: &dyn std::fmt::Display| {
+        io::Error::new(kind, format!("cannot use {variable}={file}: {why}"))
+    };
+    let bytes = std::fs::read(file).map_err(|error| unusable(error.kind(), &error))?;
+    match bytes.windows(11).any(|it| it == b"-----BEGIN ") {
+        true => Ok(()),
+        false => Err(unusable(io::ErrorKind::InvalidData, &"it is not in PEM")),
+    }
 }
 
 /// The cause of an error, which says more than its kind.

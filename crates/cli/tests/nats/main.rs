@@ -5,9 +5,12 @@
 #[allow(dead_code, reason = "the tests of the library use the rest")]
 mod broker;
 mod foreign;
+mod gateway;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use broker::{Broker, has_nats};
@@ -71,7 +74,9 @@ fn n4_a_worker_without_a_broker_exits_with_the_reason() {
     }
     let (code, stdout, stderr) = command(&["rpc", "--listen", "nats://127.0.0.1:1/math"]);
     assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
-    assert!(stderr.contains("cannot connect") && !stderr.contains("listening"), "{stderr}");
+    assert!(stderr.contains("cannot connect: broker 127.0.0.1:1: "), "{stderr}");
+    assert_eq!(stderr.matches("refused").count(), 1, "{stderr}");
+    assert!(!stderr.contains("listening"), "{stderr}");
     for words in [
         &["bridge", "--listen", "nats://127.0.0.1:1/math", "--", "true"][..],
         &["rpc", "--listen", "nats://127.0.0.1:1/"],
@@ -191,4 +196,47 @@ fn n9_the_broker_gets_the_credentials_that_the_environment_names() {
     let (code, _, stderr) = command_with(&[("NATS_CREDS", "/nowhere/ada.creds")], &call);
     assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("cannot use the credentials in /nowhere/ada.creds"), "{stderr}");
+    for (variable, file, why) in [
+        ("NATS_CA", "/nowhere/ca.pem", "cannot use NATS_CA=/nowhere/ca.pem: No such file"),
+        ("NATS_KEY", "/dev/null", "cannot use NATS_KEY=/dev/null: it is not in PEM"),
+    ] {
+        let (code, _, stderr) = command_with(&[(variable, file)], &call);
+        assert!(code == Some(5) && stderr.contains(why), "{code:?} {stderr}");
+    }
+}
+
+#[test]
+fn n9_a_worker_sends_its_token_and_says_why_the_broker_refuses_it() {
+    if !has_nats() {
+        return;
+    }
+    let folder = support::folder::Folder::new();
+    let broker = Broker::start_with(&["--auth", "secret"]);
+    let url = format!("{}/math", broker.url());
+    let [known, several] =
+        [("known", "secret\n"), ("several", "secret\nother\n")].map(|it| folder.write(it.0, it.1));
+    std::fs::set_permissions(&known, Permissions::from_mode(0o600)).expect("it is ours");
+    let worker = Server::rpc("agent", &[&url], &["--token-file", &known]);
+    let call = ["call", "--connect", &url, "--token-file", &known, "system.ping"];
+    let (code, stdout, stderr) = command(&call);
+    assert_eq!((code, stdout.trim()), (Some(0), "\"pong\""), "{stderr}");
+    worker.stop();
+    let (code, _, stderr) = command(&["rpc", "--listen", &url, "--token-file", &several]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("several tokens"), "{stderr}");
+    let (code, _, stderr) = command(&["rpc", "--listen", &url]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("authorization violation"), "{stderr}");
+
+    // This user may connect, and not take requests.
+    let settings = folder.text("nats.conf");
+    let users = r#"[{user: ada, password: secret, permissions: {subscribe: {deny: ["rpc.>"]}}}]"#;
+    std::fs::write(&settings, format!("authorization: {{users: {users}}}")).expect("written");
+    let broker = Broker::start_with(&["--config", &settings]);
+    let url = format!("{}/math", broker.url());
+    let ada = [("NATS_USER", "ada"), ("NATS_PASSWORD", "secret")];
+    let (code, _, stderr) = command_with(&ada, &["rpc", "--listen", &url]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("refuses this worker: nats: Permissions Violation"), "{stderr}");
+    assert!(!stderr.contains("listening on"), "{stderr}");
 }

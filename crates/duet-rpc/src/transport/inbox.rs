@@ -49,6 +49,11 @@ impl Inbox {
         }
     }
 
+    /// The limits for messages.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// The buffer for received bytes. Append up to its capacity, and change nothing else in it. It fails for
     /// a transport that carries messages.
     pub fn space(&mut self) -> io::Result<&mut Vec<u8>> {

@@ -57,8 +57,16 @@ const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
 /// Requests that begin before other tasks of the thread run.
 const TURN: usize = 64;
 
-/// Time for the broker to take the last answers.
-const LAST_FLUSH: Duration = Duration::from_millis(500);
+/// Time for the broker to send what it sent before the end of the subscription, and later to take the last answers.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
+
+/// The maximum of a subscription that ends at the broker and stays open here. No broker counts that far: `nats-server`
+/// reads it as "no maximum" and unsubscribes immediately. async-nats waits for the maximum. Its `drain` instead drops
+/// the messages that are on the wire.
+const NEVER: u64 = u64::MAX;
+
+/// The number of the message with which the broker confirms what it was sent before. No request has it.
+const CONFIRMATION: u64 = 0;
 
 /// A worker of a service: it takes a part of the requests, and any number of workers share them.
 ///
@@ -201,11 +209,14 @@ impl Worker {
         };
         let asking = description.subscribe(&client).await?;
         let all = subject::of_service(&self.service);
-        let requests = client.queue_subscribe(all, QUEUE.to_owned()).await.map_err(broken)?;
+        let requests =
+            client.queue_subscribe(all.clone(), QUEUE.to_owned()).await.map_err(broken)?;
         // The broker knows the subscriptions when it has sent this message back.
-        client.publish(format!("{inbox}.0"), Bytes::new()).await.map_err(broken)?;
+        let own = format!("{inbox}.{CONFIRMATION}");
+        client.publish(own, Bytes::new()).await.map_err(broken)?;
         let confirmed = timeout(CONFIRMED_WITHIN, private.next()).await;
         confirmed.map_err(|_| broken("the broker does not answer"))?;
+        self.broker.check_subscription(&all).await?;
         let client = Arc::new(client);
         Ok(Serving {
             profile: self.profile,
@@ -222,6 +233,7 @@ impl Worker {
             agenda: Agenda::default(),
             timer: None,
             unsent: VecDeque::new(),
+            has_confirmed: false,
         })
     }
 }
@@ -254,6 +266,8 @@ pub struct Serving {
     timer: Option<Pin<Box<Sleep>>>,
     /// Signs and busy answers that wait for room.
     unsent: VecDeque<OutboundMessage>,
+    /// `true` if the broker has sent the last confirmation back.
+    has_confirmed: bool,
 }
 
 /// What the loop of a worker and its requests have in common.
@@ -283,12 +297,12 @@ impl Serving {
         // Handlers that still run get their answers and cancellations, and their callers get signs.
         let mut stopped = pin!(hub.stop());
         let rest = poll_fn(|cx| {
-            self.now = Instant::now();
-            self.poll_running(cx);
+            let _closed = self.poll_turn(cx, &hub);
             stopped.as_mut().poll(cx)
         });
         unconstrained(rest).await;
-        let _ = timeout(LAST_FLUSH, self.shared.client.flush()).await;
+        // The broker has taken the last answers when it confirms.
+        self.confirm(&hub).await;
         served
     }
 
@@ -300,10 +314,24 @@ impl Serving {
             Poll::Pending => self.poll_turn(cx, hub).map(Err),
         }));
         until_stop.await.map_err(broken)?;
-        // The broker sends the rest, and then the subscription ends.
-        self.requests.drain().await.map_err(broken)?;
-        let _closed = unconstrained(poll_fn(|cx| self.poll_turn(cx, hub))).await;
+        // The broker sends no more requests. Those on the wire arrive before the confirmation.
+        self.requests.unsubscribe_after(NEVER).await.map_err(broken)?;
+        self.confirm(hub).await;
         Ok(())
+    }
+
+    /// Sends a message to this worker through the broker, and serves until it is back: then the broker has handled all
+    /// earlier messages. Gives up after a moment, because the broker may be away.
+    async fn confirm(&mut self, hub: &Hub) {
+        self.has_confirmed = false;
+        let subject = self.shared.subject_of(CONFIRMATION);
+        let (reply, payload, headers) = (None, Bytes::new(), None);
+        self.unsent.push_back(OutboundMessage { subject, reply, payload, headers });
+        let confirmed = unconstrained(poll_fn(|cx| match self.poll_turn(cx, hub) {
+            Poll::Pending if !self.has_confirmed => Poll::Pending,
+            _ => Poll::Ready(()),
+        }));
+        let _ = timeout(ENDED_WITHIN, confirmed).await;
     }
 
     /// Handles what has arrived and what is due. Ready when the subscription is closed, with the reason.
@@ -414,14 +442,19 @@ impl Serving {
     }
 
     /// Hands a message to the request that it names.
-    fn pass_on(&self, message: &Message) {
+    fn pass_on(&mut self, message: &Message) {
         let number = subject::number(&message.subject);
+        self.has_confirmed |= number == Some(CONFIRMATION);
         let request = number.and_then(|number| self.shared.running.find(number));
         let Some(request) = request else { return };
         match message {
             it if it.status == Some(StatusCode::NO_RESPONDERS) => request.miss(),
             it if header::value(it.headers.as_ref(), header::CANCEL) == Some("1") => {
-                request.cancel();
+                // A call of a batch, or everything.
+                match message::classify(&it.payload) {
+                    Outgoing::Cancellation(_) => request.push(it.payload.clone()),
+                    _ => request.cancel(),
+                }
             }
             // Nobody can call the handlers here, or make the peer answer.
             it if matches!(message::classify(&it.payload), Outgoing::Answer(_)) => {

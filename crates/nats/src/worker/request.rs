@@ -14,14 +14,14 @@ use async_nats::HeaderMap;
 use async_nats::message::OutboundMessage;
 use bytes::Bytes;
 use duet_rpc::Id;
-use duet_rpc::proto::message::{ErrorObject, write_error};
+use duet_rpc::proto::message::ErrorObject;
 use duet_rpc::proto::text::{Kind, MAX_DEPTH, Member, Text};
 use duet_rpc::transport::{ExitReport, Inbox, Outbox, Received, Transport, TransportKind};
 
 use super::Shared;
 use super::running::{Arrival, Request};
 use crate::header;
-use crate::message::{self, Outgoing};
+use crate::message::{self, Batch, Outgoing};
 use crate::publisher::{Publisher, Unsent};
 
 /// One request, and the way of its messages.
@@ -67,7 +67,7 @@ impl RequestTransport {
             }
             Poll::Ready(Err(Unsent::TooLarge { size, limit })) => {
                 tracing::error!(size, limit, "message dropped: too large for the broker");
-                match self.refusal().filter(|_| way.reply.is_none()) {
+                match self.refusal(size, limit).filter(|_| way.reply.is_none()) {
                     Some(refusal) => {
                         self.publisher.send(cx, || refusal.clone()).map_err(io::Error::from)
                     }
@@ -79,32 +79,31 @@ impl RequestTransport {
     }
 
     /// The answer instead of one that is too large.
-    fn refusal(&self) -> Option<OutboundMessage> {
-        let error = ErrorObject::internal_error();
+    fn refusal(&self, size: usize, limit: usize) -> Option<OutboundMessage> {
+        let error = message::answer_too_large(size, limit);
         let payload = refuse(&self.request.message, &error)?.into();
         let mut headers = HeaderMap::new();
-        header::add_error(&mut headers, error.code().0, "the answer is too large for the broker");
+        header::add_error(&mut headers, error.code().0, error.message());
         let subject = self.request.reply.clone()?;
         Some(OutboundMessage { subject, reply: None, payload, headers: Some(headers) })
     }
 }
 
-/// The answer with an error to a message: to a request, to each request of a batch, or, with `id: null`, to a text that is
-/// not a message. `None` for messages that have no answer.
+/// The answer with an error to a message: to a request, or to each request of a batch. A text that is not a message has
+/// an answer of its own. `None` for messages that have no answer.
 pub(super) fn refuse(message: &[u8], error: &ErrorObject) -> Option<Vec<u8>> {
-    let answer = |id: &Id| {
-        let mut answer = Vec::new();
-        write_error(&mut answer, id, error);
-        answer
-    };
     match message::classify(message) {
-        Outgoing::Request { id, .. } => Some(answer(&id)),
-        Outgoing::Batch(ids) if !ids.is_empty() => {
-            let answers: Vec<_> = ids.iter().map(answer).collect();
+        Outgoing::Request { id, .. } => Some(message::refusal(&id, error)),
+        Outgoing::Batch(Batch { ids, .. }) if !ids.is_empty() => {
+            let answers: Vec<_> = ids.iter().map(|id| message::refusal(id, error)).collect();
             Some([&b"["[..], &answers.join(&b','), b"]"].concat())
         }
-        Outgoing::Batch(_) | Outgoing::Other => Some(answer(&Id::NULL)),
-        Outgoing::Notification { .. } | Outgoing::Cancellation(_) | Outgoing::Answer(_) => None,
+        Outgoing::Batch(_) => Some(message::refusal(&Id::NULL, error)),
+        Outgoing::Invalid(answer) => Some(answer),
+        Outgoing::Notification { .. }
+        | Outgoing::Cancellation(_)
+        | Outgoing::Answer(_)
+        | Outgoing::Unusable => None,
     }
 }
 
@@ -202,18 +201,16 @@ mod tests {
         let one = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}"#;
         let two = one.replace("\"id\":1", "\"id\":2");
         let null = one.replace("\"id\":1", "\"id\":null");
+        let [ask, tell, more] =
+            [r#""id":1,"method":"a""#, r#""method":"b""#, r#""id":2,"method":"a""#]
+                .map(|members| format!(r#"{{"jsonrpc":"2.0",{members}}}"#));
         for (message, expected) in [
-            (r#"{"id":1,"method":"a"}"#, Some(one.to_owned())),
-            (r#"[{"id":1,"method":"a"}]"#, Some(format!("[{one}]"))),
-            (
-                r#"[{"id":1,"method":"a"},{"method":"b"},{"id":2,"method":"a"}]"#,
-                Some(format!("[{one},{two}]")),
-            ),
-            ("[]", Some(null.clone())),
-            ("[3,4]", Some(null.clone())),
-            ("{", Some(null.clone())),
-            (r#"{"id":1,"result":1}"#, None),
-            (r#"{"method":"b"}"#, None),
+            (ask.clone(), Some(one.to_owned())),
+            (format!("[{ask}]"), Some(format!("[{one}]"))),
+            (format!("[{ask},{tell},{more}]"), Some(format!("[{one},{two}]"))),
+            ("[3,4]".to_owned(), Some(null)),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1}"#.to_owned(), None),
+            (tell, None),
         ] {
             let refused = refuse(message.as_bytes(), &error);
             let refused = refused.map(|it| String::from_utf8(it).expect("UTF-8"));

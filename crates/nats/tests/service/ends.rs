@@ -8,6 +8,7 @@ use async_nats::HeaderMap;
 use duet_rpc::{ErrorKind, Peer, Router};
 use duet_rpc_nats::NatsPeer;
 
+use super::link::Link;
 use super::support::{Broker, has_nats};
 use super::{Running, confirm, peer, router, within};
 
@@ -194,6 +195,39 @@ async fn n9_a_worker_that_stops_finishes_its_requests() {
 }
 
 #[tokio::test]
+async fn n9_a_worker_that_stops_answers_requests_that_are_on_the_wire() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let mut link = Link::start(&broker).await;
+    let (go, may_go) = tokio::sync::watch::channel(false);
+    let waits = router().method("wait", move || {
+        let mut may_go = may_go.clone();
+        async move { may_go.wait_for(|it| *it).await.is_ok() }
+    });
+    let worker = Running::start(&link.url, waits).await;
+    let math = peer(&broker).await;
+    let slow = tokio::spawn(math.call::<bool>("wait", ()));
+    link.client_sends("Duet-Accepted").await;
+    link.hold(true);
+    let calls: Vec<_> = (0..50).map(|n| tokio::spawn(math.call::<i64>("add", (n, 1)))).collect();
+    link.broker_sends("MSG rpc.math.add", 50).await;
+    let other = Running::start(&broker.url(), router()).await;
+    let stopped = tokio::spawn(worker.stop());
+    link.client_sends("UNSUB").await;
+    // The worker goes on after it has unsubscribed.
+    go.send_replace(true);
+    assert!(within(20, slow).await.expect("no panic").expect("an answer"));
+    link.hold(false);
+    for (call, sum) in calls.into_iter().zip(1..) {
+        assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), sum);
+    }
+    within(20, stopped).await.expect("stopped");
+    other.stop().await;
+}
+
+#[tokio::test]
 async fn n6_n9_a_worker_that_stops_takes_answers_of_its_callers() {
     if !has_nats() {
         return;
@@ -239,14 +273,38 @@ async fn n4_something_else_than_an_answer_fails_the_call() {
         client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
     confirm(&client).await;
     let math = peer(&broker).await;
-    for text in ["", "{nope", "[]", r#"{"jsonrpc":"2.0","id":"other","result":1}"#] {
-        let call = math.call::<i64>("add", (1, 2)).no_timeout();
-        let call = tokio::spawn(call);
-        let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
-        let reply = request.expect("a request").reply.expect("a reply subject");
-        client.publish(reply, text.into()).await.expect("sent");
+    let wrong_id = r#"{"jsonrpc":"2.0","id":"other","result":1}"#;
+    let unreadable = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#;
+    for (text, is_busy, code) in [
+        ("", false, None),
+        ("{nope", false, None),
+        ("[]", false, None),
+        (wrong_id, false, None),
+        (r#"{"jsonrpc":"2.0","id":null,"error":"x"}"#, false, None),
+        (r#"{"jsonrpc":"2.0","id":null,"result":1,"error":{"code":1}}"#, false, None),
+        ("", true, None),
+        (wrong_id, true, None),
+        // The caller knows the id that is missing.
+        (unreadable, false, Some(-32700)),
+        (unreadable, true, Some(-32700)),
+    ] {
+        let call = tokio::spawn(math.call::<i64>("add", (1, 2)).no_timeout());
+        // A busy answer is delivered again, twice.
+        for _ in 0..if is_busy { 3 } else { 1 } {
+            let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
+            let reply = request.expect("a request").reply.expect("a reply subject");
+            let mut headers = HeaderMap::new();
+            if is_busy {
+                headers.insert("Duet-Busy", "1");
+            }
+            let sent = client.publish_with_headers(reply, headers, text.into());
+            sent.await.expect("sent");
+        }
         let error = within(20, call).await.expect("no panic").expect_err("no answer");
-        assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true), "{text}");
+        assert_eq!(error.remote().map(|it| it.code), code, "{text}");
+        if code.is_none() {
+            assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true), "{text}");
+        }
     }
 }
 
@@ -306,4 +364,31 @@ async fn n6_only_answers_reach_a_running_request() {
     };
     assert_eq!(end, r#"{"jsonrpc":"2.0","id":1,"result":"ok"}"#);
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn n6_an_answer_at_another_subject_settles_no_call() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let client = async_nats::connect(broker.url()).await.expect("a broker");
+    let mut taken =
+        client.queue_subscribe("rpc.math.*", "duet-rpc".to_owned()).await.expect("subscribed");
+    confirm(&client).await;
+    let math = peer(&broker).await;
+    for end in ["=.call", "=.other", "=5.call"] {
+        let call = tokio::spawn(math.call::<String>("add", (1, 2)));
+        let request = within(20, futures_util::StreamExt::next(&mut taken)).await;
+        let request = request.expect("a request");
+        let reply = request.reply.expect("a reply subject").to_string();
+        let inbox = reply.rsplitn(3, '.').nth(2).expect("three tokens");
+        let message: serde_json::Value = serde_json::from_slice(&request.payload).expect("JSON");
+        for (subject, result) in [(format!("{inbox}.{end}"), "forged"), (reply.clone(), "real")] {
+            let answer =
+                serde_json::json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            client.publish(subject, answer.to_string().into()).await.expect("sent");
+        }
+        assert_eq!(within(20, call).await.expect("no panic").expect("an answer"), "real", "{end}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use duet_rpc::ErrorKind;
+use duet_rpc::{ErrorKind, Peer, Profile, Router};
 use duet_rpc_nats::NatsPeer;
 
 use super::support::{Broker, has_nats};
@@ -75,9 +75,44 @@ async fn n8_a_message_over_the_limit_of_the_broker_is_not_sent() {
     // An answer over the limit becomes an error.
     let error = within(20, math.call::<String>("repeat", [1024 * 1024])).await.expect_err("large");
     assert_eq!(error.remote().map(|it| it.code), Some(-32603));
+    assert!(format!("{error:#}").contains("answer too large: 10"), "{error:#}");
+    // So does an answer to a call of a handler, which tells the handler.
+    let ours = Router::new().method("answer", async |_: (String,)| "x".repeat(1024 * 1024));
+    let nats = NatsPeer::connect(&broker.url()).await.expect("a broker");
+    let transport = nats.transport("math").await.expect("subscribed");
+    let asked = Peer::builder(transport).router(ours).spawn();
+    let ask = asked.call::<String>("ask_long", [1]).no_timeout();
+    let error = within(20, ask).await.expect_err("the answer is too large");
+    assert_eq!(error.remote().map(|it| it.code), Some(-32603), "{error:#}");
     // The connection is usable, and large messages below the limit pass.
     let large = large.get(..1_000_000).expect("it is longer");
     assert_eq!(within(20, math.call::<usize>("length", [large])).await.expect("fits"), 1_000_000);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn n8_a_message_over_the_limit_of_the_caller_ends_its_call() {
+    if !has_nats() {
+        return;
+    }
+    let broker = Broker::start();
+    let worker = Running::start(&broker.url(), router()).await;
+    let nats = NatsPeer::connect(&broker.url()).await.expect("a broker");
+    let transport = nats.transport("math").await.expect("subscribed");
+    let small = Profile::agent().with(|it| {
+        it.limits.message_bytes = 1000;
+        it.call_timeout = None;
+    });
+    let ours = Router::new().method("answer", async |(question,): (String,)| question);
+    let math = Peer::builder(transport).profile(small).router(ours).spawn();
+    let error = within(20, math.call::<String>("repeat", [1000])).await.expect_err("too large");
+    assert_eq!((error.kind(), error.was_sent()), (ErrorKind::Exchange, true));
+    assert!(format!("{error:#}").contains("the limit of the caller is 1000"), "{error:#}");
+    // A call of the handler is refused, too. Its question would fit into its call.
+    let calls_back = within(20, math.call::<String>("ask_long", [1000])).await;
+    let error = calls_back.expect_err("the question is too large");
+    assert_eq!(error.remote().map(|it| it.code), Some(-32603), "{error:#}");
+    assert_eq!(within(20, math.call::<i64>("add", (1, 2))).await.expect("an answer"), 3);
     worker.stop().await;
 }
 

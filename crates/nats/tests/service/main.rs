@@ -7,6 +7,7 @@ mod support;
 mod calls;
 mod ends;
 mod limits;
+mod link;
 mod nodes;
 
 use std::time::Duration;
@@ -60,6 +61,9 @@ fn router() -> Router {
         })
         .method("length", async |(text,): (String,)| text.len())
         .method("repeat", async |(count,): (usize,)| "x".repeat(count))
+        .method("ask_long", async |(count,): (usize,), cx: Context| -> Result<String, Error> {
+            cx.peer().call("answer", ["x".repeat(count)]).no_timeout().await
+        })
         .method("ask", async |(question,): (String,), cx: Context| -> Result<String, Error> {
             cx.peer().notify("asked", [&question]).await?;
             cx.peer().call("answer", [question]).await

@@ -23,7 +23,7 @@ pub(crate) use token::{open_beside as open_tokens, read as read_token};
 
 /// Runs the daemon until shutdown.
 pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exit {
-    let (early, endpoints) = match prepare(args) {
+    let (early, endpoints, token) = match prepare(args) {
         Ok(prepared) => prepared,
         Err(problem) => {
             console::say(format_args!("{}", problem.message));
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
                 log_start(log, profile_name, &profile);
             };
             let has_services = !services.is_empty();
-            let services = Services { addresses: services, methods, most };
+            let services = Services { addresses: services, methods, most, token };
             server = services.add_to(server, profile, begin_log);
             server = server.one_way(router(Delivery::AnswersOnly)).on_listening(move |addresses| {
                 listen::announce(addresses);
@@ -112,16 +112,21 @@ pub(crate) fn run(args: &RpcArgs, global: &Global, additions: &Additions) -> Exi
     }
 }
 
-/// Runs the steps that can fail before there is a log.
-fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints), Problem> {
+/// Runs the steps that can fail before there is a log. Returns the token for brokers, too.
+fn prepare(args: &RpcArgs) -> Result<(EarlySignals, Endpoints, Option<String>), Problem> {
     // Read the token first, while a signal still ends the process: a pipe may have no writer.
     let parent = settings::process_to_end_with(args);
     let tokens = args.listen.token_file.as_deref();
     let tokens = tokens.map(|file| token::open_beside(file, parent)).transpose()?;
+    let is_worker = args.listen.listen.iter().any(|it| matches!(it, Address::Nats(..)));
+    let token = match (&args.listen.token_file, &tokens) {
+        (Some(file), Some(tokens)) if is_worker => Some(token::only(file, tokens)?),
+        _ => None,
+    };
     let early = EarlySignals::capture()
         .map_err(|error| Problem::failure(format!("cannot receive signals: {error}")))?;
     match open(&args.listen, tokens) {
-        Ok(endpoints) => Ok((early, endpoints)),
+        Ok(endpoints) => Ok((early, endpoints, token)),
         Err(problem) => {
             early.release();
             Err(problem)

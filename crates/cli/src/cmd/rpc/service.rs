@@ -16,6 +16,8 @@ pub(super) struct Services {
     pub(super) addresses: Vec<Address>,
     pub(super) methods: Vec<String>,
     pub(super) most: Option<usize>,
+    /// The credential for the brokers.
+    pub(super) token: Option<String>,
 }
 
 impl Services {
@@ -30,10 +32,10 @@ impl Services {
         let begin_log = Arc::new((Once::new(), begin_log));
         for address in self.addresses {
             let begin_log = Arc::clone(&begin_log);
-            let (methods, most) = (self.methods.clone(), self.most);
+            let (methods, most, token) = (self.methods.clone(), self.most, self.token.clone());
             server = server.source(move |hub| async move {
                 let Address::Nats(place, service) = &address else { return Ok(()) };
-                let options = crate::cmd::dial::options(None).await;
+                let options = crate::cmd::dial::options(token).await;
                 let options =
                     options.map_err(|error| Error::new(ErrorKind::Connect).caused_by(error))?;
                 let url = crate::cmd::dial::broker_url(place);

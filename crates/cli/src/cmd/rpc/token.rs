@@ -16,8 +16,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads the token that a client sends: the only one of the file.
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
+    only(path, &open(path)?)
+}
+
+/// The only token of this file.
+pub(super) fn only(path: &Path, tokens: &TokenFile) -> Result<String, Problem> {
     let several = "it contains several tokens: write yours into another file";
-    open(path)?.only_token().ok_or_else(|| unusable(path, several))
+    tokens.only_token().ok_or_else(|| unusable(path, several))
 }
 
 fn open(path: &Path) -> Result<TokenFile, Problem> {

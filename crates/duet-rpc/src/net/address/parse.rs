@@ -72,10 +72,19 @@ fn parse_service(rest: &str) -> Result<Address, AddressError> {
     let (place, target) = split(rest)?;
     let service = target.strip_prefix('/').unwrap_or_default();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if service.is_empty() || !service.bytes().all(is_name) {
+    if service.is_empty() {
+        return Err(error("it names no service", "such as nats://127.0.0.1:4222/math"));
+    }
+    if !service.bytes().all(is_name) {
         return Err(error(
-            "it names no service",
+            "its path is not the name of a service",
             "such as nats://127.0.0.1:4222/math, with letters, digits, - and _",
+        ));
+    }
+    if place.contains('@') {
+        return Err(error(
+            "it has credentials, which other users of the machine could read",
+            "set NATS_USER and NATS_PASSWORD, or NATS_CREDS",
         ));
     }
     Ok(Address::Nats(parse_place(place, Some(4222))?, service.to_owned()))
@@ -183,6 +192,9 @@ mod tests {
             ("stdio:x", "nothing can follow it"),
             ("tcp:127.0.0.1:4000", "two slashes are missing"),
             ("tcp://127.0.0.1", "it has no port"),
+            ("nats://127.0.0.1:4222/", "it names no service"),
+            ("nats://127.0.0.1:4222/a.b", "its path is not the name of a service"),
+            ("nats://ada:secret@127.0.0.1/math", "it has credentials"),
             ("tcp://127.0.0.1:", "its port is not a number"),
             ("tcp://127.0.0.1:65536", "its port is not a number up to 65535"),
             ("tcp://127.0.0.1:+1", "its port is not a number"),

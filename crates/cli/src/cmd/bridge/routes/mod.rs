@@ -392,7 +392,10 @@ pub(super) fn late() -> ErrorObject {
 /// The error for one request that its transport has lost. A service behind a broker says more than that.
 pub(super) fn lost_because(reason: &io::Error) -> ErrorObject {
     match reason.kind() {
-        io::ErrorKind::NotConnected | io::ErrorKind::Interrupted | io::ErrorKind::InvalidInput => {
+        io::ErrorKind::NotConnected
+        | io::ErrorKind::Interrupted
+        | io::ErrorKind::InvalidInput
+        | io::ErrorKind::InvalidData => {
             ErrorObject::application(Code::SERVER_BUSY, reason.to_string(), None)
         }
         _ => lost(),
