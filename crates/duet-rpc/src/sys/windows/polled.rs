@@ -53,4 +53,8 @@ impl StdoutWriter {
     ) -> Poll<io::Result<()>> {
         match *self {}
     }
+
+    pub(crate) fn poll_reader_gone(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        match *self {}
+    }
 }
