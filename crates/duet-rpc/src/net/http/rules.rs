@@ -154,9 +154,7 @@ impl Rules {
             return Ok((admitted, Asked::WebSocket(accept)));
         }
         if parts.method != Method::POST {
-            // An OPTIONS request that comes here is not a preflight.
-            let serves_options = self.access.has_origins() && parts.method != Method::OPTIONS;
-            return Err(METHOD.with_headers(match serves_options {
+            return Err(METHOD.with_headers(match self.access.has_origins() {
                 true => &[("allow", "POST, OPTIONS")],
                 false => &[("allow", "POST")],
             }));

@@ -70,9 +70,9 @@ pub struct Socket {
     /// The bytes that were written since other connections had their turn.
     written: usize,
     /// Watches for the remote's end while nothing is read.
-    watch: Option<HangUpWatch>,
+    watch: Option<Box<HangUpWatch>>,
     /// Watches for the end of the remote's process.
-    reader_watch: Option<HangUpWatch>,
+    reader_watch: Option<Box<HangUpWatch>>,
     /// Runs while the remote has time to read our last bytes.
     linger: Option<Box<Linger>>,
 }
@@ -255,13 +255,14 @@ impl Socket {
     /// Ready when the remote has closed its end, even while earlier bytes are unread.
     pub(crate) fn poll_remote_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.watch.is_none() {
-            self.watch = match &self.stream {
+            let watch = match &self.stream {
                 SocketStream::Tcp(stream) => HangUpWatch::new(stream).ok(),
                 SocketStream::Local(stream) => HangUpWatch::new(stream).ok(),
                 #[cfg(feature = "tls")]
                 SocketStream::Tls(stream) => HangUpWatch::new(stream.tcp()).ok(),
                 SocketStream::Other(_) => None,
             };
+            self.watch = watch.map(Box::new);
         }
         match &self.watch {
             Some(watch) => watch.poll(cx),
@@ -338,13 +339,14 @@ impl Transport for Socket {
 
     fn poll_reader_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.reader_watch.is_none() {
-            self.reader_watch = match &self.stream {
+            let watch = match &self.stream {
                 SocketStream::Tcp(stream) => HangUpWatch::of_reader(stream).ok(),
                 SocketStream::Local(stream) => HangUpWatch::of_reader(stream).ok(),
                 #[cfg(feature = "tls")]
                 SocketStream::Tls(stream) => HangUpWatch::of_reader(stream.tcp()).ok(),
                 SocketStream::Other(_) => None,
             };
+            self.reader_watch = watch.map(Box::new);
         }
         self.reader_watch.as_ref().map_or(Poll::Pending, |watch| watch.poll(cx))
     }
