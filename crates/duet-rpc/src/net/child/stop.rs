@@ -34,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Limits the threads that wait for a scan of all processes. They share scans, so more threads mean fewer scans; but each
 /// thread keeps memory of its own.
-static SCANS: Semaphore = Semaphore::const_new(8);
+static SCANS: Semaphore = Semaphore::const_new(32);
 
 /// Closes the program's stdin, and ends the program.
 pub(super) async fn close(open: Open, grace: Duration) -> ExitReport {
