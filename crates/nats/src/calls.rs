@@ -219,7 +219,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// What the worker is still to be told, if it is known.
+    /// The cancellations that the worker does not know of, if the worker is known.
     fn tell_cancelled(&mut self) -> Step {
         let Some(worker) = self.worker.clone().filter(|_| self.is_cancelled) else {
             return Step::Nothing;

@@ -51,7 +51,7 @@ impl Link {
         contains(&mut self.up, text, 1).await;
     }
 
-    /// Waits until the broker has sent this text so many times, whether it is held or not.
+    /// Waits until the broker has sent this text this often, including texts that the link holds.
     pub(super) async fn broker_sends(&mut self, text: &str, times: usize) {
         contains(&mut self.down, text, times).await;
     }

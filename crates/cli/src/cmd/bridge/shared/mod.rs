@@ -54,7 +54,7 @@ pub(super) enum ServerEnd {
 }
 
 impl ServerEnd {
-    /// What happened, for the log; `None` if it was wanted.
+    /// The reason for the log; `None` if the end was wanted.
     pub(super) fn reason(&self) -> Option<String> {
         match self {
             ServerEnd::Wanted => None,

@@ -118,7 +118,7 @@ fn lsp_handshake(answer: &Value) -> Option<ProtocolName> {
     (!is_other).then_some(ProtocolName::Lsp)
 }
 
-/// How much the exit of a server tells about its reason, from 0 to 3.
+/// Rates the report of a server that exited, from 0 (no reason) to 3 (names the reason).
 fn telling(end: &ExitReport) -> u8 {
     // Words about a message in the wrong framing, which is our fault.
     const OUR_FAULT: [&str; 8] = [
